@@ -1,0 +1,119 @@
+/* The configuration as an immutable snapshot: file and flags go into one key table and come out as
+ * this (requirements [G13], design 8). Nobody writes it after lp_conf_load; engines read it from
+ * several threads. Spans point into memory of the snapshot. */
+#ifndef LP_CONF_CONF_H
+#define LP_CONF_CONF_H
+
+#include "base/assert.h"
+#include "base/buf.h"
+#include "base/span.h"
+
+enum lp_balance { LP_BALANCE_LEAST_SESSIONS, LP_BALANCE_ROUND_ROBIN };
+enum lp_on_owner_lost { LP_LOST_NOT_FOUND, LP_LOST_RECOVER };
+enum lp_log_format { LP_LOG_TEXT, LP_LOG_JSON };
+
+enum {
+    LP_CONF_SERVERS_MAX = 256,
+    LP_CONF_REPLICAS_MAX = 1024, /* per server */
+    LP_CONF_NAME_MAX = 64,
+};
+
+/* "host:port" split, or a unix socket. */
+struct lp_conf_address {
+    bool is_unix;
+    bool is_tls;
+    bool is_loopback;    /* 127/8, ::1, "localhost", unix */
+    struct lp_span host; /* without brackets; path for unix */
+    uint16_t port;
+    struct lp_span authority; /* as sent in Host: "host:port", port left out when the default */
+};
+
+struct lp_conf_replica {
+    struct lp_span name; /* configured, else normalised authority + path (scheme's default port made
+                            explicit, host in lower case): what tickets name */
+    struct lp_conf_address address;
+    struct lp_span path; /* MCP path at the replica, begins with '/' */
+    uint32_t weight;     /* >= 1, default 1 */
+};
+
+struct lp_conf_dialect {
+    uint16_t status;
+    int32_t code;
+    struct lp_span text;
+};
+
+struct lp_conf_server {
+    struct lp_span name;         /* default "default" with flags only; unique */
+    struct lp_span path;         /* client-visible MCP path, default "/mcp"; unique per listener */
+    struct lp_span sse_path;     /* client-visible old-SSE path; empty: old SSE is off */
+    struct lp_span sse_upstream; /* path at the replicas; default: sse_path */
+    const struct lp_conf_replica *replicas;
+    uint32_t replica_count;
+    enum lp_balance balance;
+    enum lp_on_owner_lost on_owner_lost; /* only not_found is accepted in this release */
+    uint64_t gone_after_ms;      /* default 3 s */
+    uint64_t connect_ms;         /* default 2 s */
+    uint64_t first_byte_ms;      /* default 300 s */
+    uint64_t sse_post_ms;        /* default 10 s */
+    uint64_t stalled_ms;         /* default 60 s */
+    uint64_t ticket_age_ms;      /* default 30 d */
+    uint64_t body_max;           /* default 4 MiB */
+    uint64_t comment_ms;         /* default 15 s; 0: no comments at all */
+    const struct lp_span *hosts;   /* allowed Host values; "*": any. Default on a loopback listener:
+                                      loopback names; elsewhere any */
+    uint32_t host_count;           /* 0: the default */
+    const struct lp_span *origins; /* allowed Origins; "*": any. Default: on loopback, loopback
+                                      origins; elsewhere an Origin equal to Host */
+    uint32_t origin_count;
+    const struct lp_conf_dialect *lost_dialects;
+    uint32_t lost_dialect_count;
+    const struct lp_span *plain_404_agents; /* default {"Go-http-client/"} */
+    uint32_t plain_404_agent_count;
+};
+
+struct lp_conf {
+    const struct lp_conf_address *listens; /* default 127.0.0.1:8080 */
+    uint32_t listen_count;
+    bool has_admin;
+    struct lp_conf_address admin; /* default 127.0.0.1:8081; "off" switches it off */
+    struct lp_span key_file; /* empty: the default place, found by the app */
+    uint32_t threads;        /* default 1; 0 is not accepted; at most 64 */
+    const struct lp_conf_server *servers;
+    uint32_t server_count;
+    enum lp_log_format log_format; /* default text */
+    enum lp_log_format access_format;
+    bool access_log;         /* default off; log.access: true */
+    int log_level;           /* enum lp_log_level; default info */
+    struct lp_span log_file; /* empty: stderr */
+    uint64_t stop_ms;        /* graceful stop's deadline, default 10 s */
+    uint32_t conn_max;       /* client connections in all, default 9000 (two descriptors each) */
+};
+
+/* Where a value came from, for messages: `file` and `line` (0 for flags). All problems are reported,
+ * one sentence each, to `errors`: "limpet.yaml:7: servers[0].replicas[1]: \"htp://x\" is not a
+ * replica address; use http://host:port/path or unix:/path.sock:/path". */
+struct lp_conf_source {
+    struct lp_span file_name; /* empty: no file */
+    struct lp_span file_text;
+    int argc;            /* the words after the sub-command */
+    const char *const *argv;
+};
+
+/* Builds a snapshot. LP_ESYNTAX when `errors` holds at least one problem; LP_ENOMEM. */
+LP_MUST int lp_conf_load(const struct lp_conf_source *source, struct lp_conf **ret,
+    struct lp_buf *errors);
+void lp_conf_free(struct lp_conf *conf);
+
+/* Finds -c/--config in the words without judging the others; empty when it is not there. */
+struct lp_span lp_conf_file_flag(int argc, const char *const *argv);
+
+/* Prints the snapshot as YAML, secrets left out (for `limpet config show`). */
+LP_MUST int lp_conf_print(const struct lp_conf *conf, struct lp_buf *out);
+
+/* Help text of all gateway flags, 80 columns, made from the key table. */
+LP_MUST int lp_conf_help(struct lp_buf *out);
+
+/* Reference of all keys as a roff fragment for the manual page, made from the key table. */
+LP_MUST int lp_conf_manual(struct lp_buf *out);
+
+#endif
