@@ -1,4 +1,5 @@
-/* The bump allocator (base/arena.h): a list of blocks, newest first; only the newest is cut from. */
+/* The bump allocator (base/arena.h): a list of blocks, newest first; only the newest is cut from.
+ */
 #include "base/arena.h"
 
 #include <stdlib.h>

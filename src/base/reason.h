@@ -24,7 +24,8 @@
     /* the request is wrong */                                                                     \
     X(bad_http, 1, 400, -32600, "the request is not valid HTTP")                                   \
     X(head_too_large, 1, 431, -32600, "the request head is over the limit")                        \
-    X(bad_expectation, 1, 417, -32600, "the Expect header names something other than 100-continue") \
+    X(bad_expectation, 1, 417, -32600,                                                             \
+        "the Expect header names something other than 100-continue")                               \
     X(bad_json, 1, 400, -32700, "Parse error: the body is not valid JSON")                         \
     X(bad_message, 1, 400, -32600, "the body is not one JSON-RPC message")                         \
     X(bad_batch, 1, 400, -32600, "a batch is not allowed here")                                    \
@@ -52,10 +53,12 @@
     X(owner_in_doubt, 1, 503, -32603, "the session's replica cannot be reached just now")          \
     X(no_replica_up, 1, 503, -32603, "no replica can take a new session")                          \
     X(over_capacity, 1, 503, -32603, "a limit of Limpet itself was reached")                       \
-    X(upstream_broke, 1, 502, -32603, "the replica's connection broke before its answer was whole") \
+    X(upstream_broke, 1, 502, -32603,                                                              \
+        "the replica's connection broke before its answer was whole")                              \
     X(upstream_garbled, 1, 502, -32603, "the replica's answer is not valid HTTP")                  \
     X(upstream_id_too_long, 1, 502, -32603, "the replica's session id is over 512 bytes")          \
-    X(upstream_id_bad, 1, 502, -32603, "the replica's session id holds bytes that are not allowed") \
+    X(upstream_id_bad, 1, 502, -32603,                                                             \
+        "the replica's session id holds bytes that are not allowed")                               \
     X(endpoint_refused, 1, 502, -32603, "the endpoint event points to another origin")             \
     X(first_byte_timeout, 1, 504, -32603, "no answer from the replica in time")                    \
     X(request_timeout, 1, 408, -32600, "the request did not arrive in time")                       \

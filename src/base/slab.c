@@ -4,8 +4,8 @@
  * both birth and death add one, so a stale id never compares equal. */
 #include "base/slab.h"
 
-#include <stdlib.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { CHUNK_SLOTS = 64, HEADER_BYTES = 16 };

@@ -26,7 +26,7 @@ bool lp_span_starts(struct lp_span s, struct lp_span prefix)
 bool lp_span_ends(struct lp_span s, struct lp_span suffix)
 {
     return s.len >= suffix.len &&
-           lp_span_eq(lp_span(s.ptr + (s.len - suffix.len), suffix.len), suffix);
+        lp_span_eq(lp_span(s.ptr + (s.len - suffix.len), suffix.len), suffix);
 }
 
 size_t lp_span_find(struct lp_span s, char c)

@@ -51,14 +51,14 @@ struct lp_conf_server {
     uint32_t replica_count;
     enum lp_balance balance;
     enum lp_on_owner_lost on_owner_lost; /* only not_found is accepted in this release */
-    uint64_t gone_after_ms;      /* default 3 s */
-    uint64_t connect_ms;         /* default 2 s */
-    uint64_t first_byte_ms;      /* default 300 s */
-    uint64_t sse_post_ms;        /* default 10 s */
-    uint64_t stalled_ms;         /* default 60 s */
-    uint64_t ticket_age_ms;      /* default 30 d */
-    uint64_t body_max;           /* default 4 MiB */
-    uint64_t comment_ms;         /* default 15 s; 0: no comments at all */
+    uint64_t gone_after_ms;              /* default 3 s */
+    uint64_t connect_ms;                 /* default 2 s */
+    uint64_t first_byte_ms;              /* default 300 s */
+    uint64_t sse_post_ms;                /* default 10 s */
+    uint64_t stalled_ms;                 /* default 60 s */
+    uint64_t ticket_age_ms;              /* default 30 d */
+    uint64_t body_max;                   /* default 4 MiB */
+    uint64_t comment_ms;                 /* default 15 s; 0: no comments at all */
     const struct lp_span *hosts;   /* allowed Host values; "*": any. Default on a loopback listener:
                                       loopback names; elsewhere any */
     uint32_t host_count;           /* 0: the default */
@@ -76,8 +76,8 @@ struct lp_conf {
     uint32_t listen_count;
     bool has_admin;
     struct lp_conf_address admin; /* default 127.0.0.1:8081; "off" switches it off */
-    struct lp_span key_file; /* empty: the default place, found by the app */
-    uint32_t threads;        /* default 1; 0 is not accepted; at most 64 */
+    struct lp_span key_file;      /* empty: the default place, found by the app */
+    uint32_t threads;             /* default 1; 0 is not accepted; at most 64 */
     const struct lp_conf_server *servers;
     uint32_t server_count;
     enum lp_log_format log_format; /* default text */
@@ -89,19 +89,19 @@ struct lp_conf {
     uint32_t conn_max;       /* client connections in all, default 9000 (two descriptors each) */
 };
 
-/* Where a value came from, for messages: `file` and `line` (0 for flags). All problems are reported,
- * one sentence each, to `errors`: "limpet.yaml:7: servers[0].replicas[1]: \"htp://x\" is not a
- * replica address; use http://host:port/path or unix:/path.sock:/path". */
+/* Where a value came from, for messages: `file` and `line` (0 for flags). All problems are
+ * reported, one sentence each, to `errors`: "limpet.yaml:7: servers[0].replicas[1]: \"htp://x\" is
+ * not a replica address; use http://host:port/path or unix:/path.sock:/path". */
 struct lp_conf_source {
     struct lp_span file_name; /* empty: no file */
     struct lp_span file_text;
-    int argc;            /* the words after the sub-command */
+    int argc; /* the words after the sub-command */
     const char *const *argv;
 };
 
 /* Builds a snapshot. LP_ESYNTAX when `errors` holds at least one problem; LP_ENOMEM. */
-LP_MUST int lp_conf_load(const struct lp_conf_source *source, struct lp_conf **ret,
-    struct lp_buf *errors);
+LP_MUST int lp_conf_load(
+    const struct lp_conf_source *source, struct lp_conf **ret, struct lp_buf *errors);
 void lp_conf_free(struct lp_conf *conf);
 
 /* Finds -c/--config in the words without judging the others; empty when it is not there. */

@@ -22,9 +22,10 @@ struct lp_dialect {
 /* The built-in table (documented in the manual; printed by the tests). */
 const struct lp_dialect *lp_dialects(size_t *ret_count);
 
-/* Whether the answer means that the session is lost. Any 404 does, unless its body is a JSON-RPC error
- * with code -32601 or the body is over LP_DIALECT_BODY_MAX and thus was not read (`body_is_whole`
- * false: a 404 still means lost, a 400 or 422 never). `extra` are dialects from the configuration. */
+/* Whether the answer means that the session is lost. Any 404 does, unless its body is a JSON-RPC
+ * error with code -32601 or the body is over LP_DIALECT_BODY_MAX and thus was not read
+ * (`body_is_whole` false: a 404 still means lost, a 400 or 422 never). `extra` are dialects from
+ * the configuration. */
 bool lp_dialect_is_lost(uint16_t status, struct lp_span body, bool body_is_whole,
     const struct lp_dialect *extra, size_t extra_count);
 

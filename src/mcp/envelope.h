@@ -46,18 +46,18 @@ enum lp_rpc_method {
 };
 
 struct lp_envelope {
-    bool is_batch;       /* a JSON array */
-    bool is_object;      /* a JSON object; neither: a bare value, not a message */
-    bool batch_has_request;    /* an element with method and id */
+    bool is_batch;          /* a JSON array */
+    bool is_object;         /* a JSON object; neither: a bare value, not a message */
+    bool batch_has_request; /* an element with method and id */
     bool batch_has_initialize;
     bool batch_has_modern_meta;
     bool batch_is_empty;
-    bool has_id;         /* an id that is not null */
-    bool id_is_valid;    /* string or integer number */
+    bool has_id;      /* an id that is not null */
+    bool id_is_valid; /* string or integer number */
     bool has_result;
     bool has_error;
-    bool has_params;     /* params is an object */
-    bool has_meta;       /* params._meta is an object */
+    bool has_params;              /* params is an object */
+    bool has_meta;                /* params._meta is an object */
     bool has_client_capabilities; /* in _meta: an object */
     bool meta_version_is_string;
     enum lp_rpc_method method;
@@ -76,8 +76,8 @@ struct lp_envelope {
  * LP_EAMBIGUOUS: a member twice. On failure the id, when it was read before, is still in *ret. */
 LP_MUST int lp_envelope_scan(struct lp_span body, struct lp_envelope *ret);
 
-/* Scans only the beginning of a body (the first 64 KiB of a larger one): the same, but running out of
- * input is success. */
+/* Scans only the beginning of a body (the first 64 KiB of a larger one): the same, but running out
+ * of input is success. */
 LP_MUST int lp_envelope_scan_part(struct lp_span body, struct lp_envelope *ret);
 
 /* ping and the lists: asking twice does no harm (requirements [G8]). */

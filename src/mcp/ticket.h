@@ -37,8 +37,8 @@ struct lp_ticket {
     unsigned char principal[8];
     struct lp_span cookies;     /* empty: none */
     struct lp_span upstream_id; /* as the replica gave it; for SSE: path and query */
-    struct lp_key key;          /* after open: 128 bits of the nonce, the session's name inside Limpet */
-    uint32_t ring_index;        /* after open: which key of the ring sealed it */
+    struct lp_key key;   /* after open: 128 bits of the nonce, the session's name inside Limpet */
+    uint32_t ring_index; /* after open: which key of the ring sealed it */
 };
 
 struct lp_ticket_scope {
@@ -54,10 +54,10 @@ LP_MUST int lp_ticket_seal(const struct lp_keyring *ring, const struct lp_ticket
     const struct lp_ticket *ticket, const unsigned char nonce[LP_TICKET_NONCE_BYTES], char *room,
     size_t *ret_len);
 
-/* Opens a text. Spans of *ret point into `room` (LP_TICKET_TEXT_MAX bytes). Errors: LP_ESYNTAX when it
- * is no ticket by its form; LP_EUNKNOWN_KEY; LP_EFORGED (seal, other entry or other kind: the seal
- * covers these); LP_EEXPIRED when issued more than `age_max_ms` before `wall_ms`. A ticket from the
- * future is accepted (clocks jump). */
+/* Opens a text. Spans of *ret point into `room` (LP_TICKET_TEXT_MAX bytes). Errors: LP_ESYNTAX when
+ * it is no ticket by its form; LP_EUNKNOWN_KEY; LP_EFORGED (seal, other entry or other kind: the
+ * seal covers these); LP_EEXPIRED when issued more than `age_max_ms` before `wall_ms`. A ticket
+ * from the future is accepted (clocks jump). */
 LP_MUST int lp_ticket_open(const struct lp_keyring *ring, const struct lp_ticket_scope *scope,
     struct lp_span text, uint64_t wall_ms, uint64_t age_max_ms, char *room, struct lp_ticket *ret);
 

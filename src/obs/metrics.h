@@ -1,7 +1,8 @@
 /* Counters and histograms of one engine, and their sum as Prometheus text (requirements [G14]).
  *
- * Each engine writes its own block; a scrape reads all blocks from one thread. Cells are plain words
- * read and written with relaxed atomics: no lock, no shared cache line on the request path. */
+ * Each engine writes its own block; a scrape reads all blocks from one thread. Cells are plain
+ * words read and written with relaxed atomics: no lock, no shared cache line on the request path.
+ */
 #ifndef LP_OBS_METRICS_H
 #define LP_OBS_METRICS_H
 
@@ -15,18 +16,22 @@
     X(CONNECTIONS_OPEN, "limpet_connections_open", gauge, "Client connections open now")           \
     X(REQUESTS, "limpet_requests_total", counter, "Requests begun")                                \
     X(REQUESTS_OPEN, "limpet_requests_open", gauge, "Requests in progress now, streams included")  \
-    X(UPSTREAM_CONNECTS, "limpet_upstream_connects_total", counter, "Connections to replicas begun") \
+    X(UPSTREAM_CONNECTS, "limpet_upstream_connects_total", counter,                                \
+        "Connections to replicas begun")                                                           \
     X(UPSTREAM_CONNECT_FAILURES, "limpet_upstream_connect_failures_total", counter,                \
         "Connections to replicas that failed")                                                     \
     X(UPSTREAM_REUSED, "limpet_upstream_reused_total", counter,                                    \
         "Requests sent on a kept replica connection")                                              \
     X(UPSTREAM_RESENT, "limpet_upstream_resent_total", counter,                                    \
         "Requests sent again because they cannot have run or are harmless")                        \
-    X(SESSIONS_OPENED, "limpet_sessions_opened_total", counter, "Sessions opened (tickets issued)") \
-    X(SESSIONS_ENDED, "limpet_sessions_ended_total", counter, "Sessions ended (DELETE, lost, closed)") \
+    X(SESSIONS_OPENED, "limpet_sessions_opened_total", counter,                                    \
+        "Sessions opened (tickets issued)")                                                        \
+    X(SESSIONS_ENDED, "limpet_sessions_ended_total", counter,                                      \
+        "Sessions ended (DELETE, lost, closed)")                                                   \
     X(STREAMS_OPEN, "limpet_streams_open", gauge, "Event streams open now")                        \
     X(SSE_COMMENTS, "limpet_sse_comments_total", counter, "Keep-alive comments put into streams")  \
-    X(TICKETS_OPENED, "limpet_tickets_opened_total", counter, "Tickets opened (not remembered ones)") \
+    X(TICKETS_OPENED, "limpet_tickets_opened_total", counter,                                      \
+        "Tickets opened (not remembered ones)")                                                    \
     X(TICKETS_REFUSED, "limpet_tickets_refused_total", counter, "Tickets that did not open")       \
     X(REPLICA_STATE_CHANGES, "limpet_replica_state_changes_total", counter,                        \
         "Changes of a replica's state")                                                            \
@@ -46,9 +51,9 @@ enum { LP_LATENCY_BUCKETS = 16, LP_STATUS_CLASSES = 6 };
 
 struct lp_metrics {
     uint64_t cells[LP_METRIC_count];
-    uint64_t reasons[LP_REASON_count];           /* limpet_exchanges_total{reason="..."} */
-    uint64_t statuses[LP_STATUS_CLASSES];        /* limpet_responses_total{class="2xx"} */
-    uint64_t latency_us[LP_LATENCY_BUCKETS];     /* limpet_first_byte_seconds, cumulative at print */
+    uint64_t reasons[LP_REASON_count];       /* limpet_exchanges_total{reason="..."} */
+    uint64_t statuses[LP_STATUS_CLASSES];    /* limpet_responses_total{class="2xx"} */
+    uint64_t latency_us[LP_LATENCY_BUCKETS]; /* limpet_first_byte_seconds, cumulative at print */
     uint64_t latency_sum_us;
     uint64_t latency_count;
 } __attribute__((aligned(64)));
@@ -68,8 +73,8 @@ struct lp_metrics_replica {
     uint64_t incarnation;
 };
 
-/* Appends the exposition text (format 0.0.4) of the sum of `blocks`, one HELP and TYPE per metric, and
- * limpet_replica_up, limpet_replica_sessions per replica, and limpet_build_info{version=""}.
+/* Appends the exposition text (format 0.0.4) of the sum of `blocks`, one HELP and TYPE per metric,
+ * and limpet_replica_up, limpet_replica_sessions per replica, and limpet_build_info{version=""}.
  * Label values are escaped. LP_ELIMIT, LP_ENOMEM. */
 LP_MUST int lp_metrics_print(const struct lp_metrics *const *blocks, uint32_t block_count,
     const struct lp_metrics_replica *replicas, uint32_t replica_count, struct lp_buf *out);

@@ -28,14 +28,14 @@ enum lp_event_kind {
 
 /* What is known of a connection besides its bytes. */
 struct lp_conn_facts {
-    uint32_t listener;     /* index of the listener in the configuration */
-    bool is_admin;         /* it came in on the admin listener */
-    bool is_loopback;      /* the listener's address is a loopback one, or a unix socket */
+    uint32_t listener; /* index of the listener in the configuration */
+    bool is_admin;     /* it came in on the admin listener */
+    bool is_loopback;  /* the listener's address is a loopback one, or a unix socket */
     bool is_tls;
-    struct lp_span alpn;   /* "http/1.1", "h2" or empty */
-    struct lp_span peer;   /* "192.0.2.7:1234", "[::1]:99" or "unix:" */
-    struct lp_span local;  /* the address the client connected to, same form */
-    int64_t unix_uid;      /* -1 when not known */
+    struct lp_span alpn;         /* "http/1.1", "h2" or empty */
+    struct lp_span peer;         /* "192.0.2.7:1234", "[::1]:99" or "unix:" */
+    struct lp_span local;        /* the address the client connected to, same form */
+    int64_t unix_uid;            /* -1 when not known */
     struct lp_span proxied_peer; /* from a PROXY header; empty when none */
 };
 

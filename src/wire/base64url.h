@@ -20,8 +20,8 @@ size_t lp_base64url_encode(struct lp_span bytes, char *room);
  * 4n+1 or non-zero spare bits; LP_ETOO_LONG. */
 LP_MUST int lp_base64url_decode(struct lp_span text, char *room, size_t room_len, size_t *ret_len);
 
-/* Standard base64 with padding (RFC 4648 section 4), as key files and `=?base64?...?=` headers use it.
- * The same errors. */
+/* Standard base64 with padding (RFC 4648 section 4), as key files and `=?base64?...?=` headers use
+ * it. The same errors. */
 LP_MUST int lp_base64_decode(struct lp_span text, char *room, size_t room_len, size_t *ret_len);
 size_t lp_base64_encode(struct lp_span bytes, char *room);
 

@@ -42,17 +42,17 @@ struct lp_head {
     struct lp_span reason;      /* answers; may be empty */
     uint8_t minor;              /* HTTP/1.minor: 0 or 1 */
     enum lp_body_kind body;
-    uint64_t body_bytes;   /* LP_BODY_LENGTH */
-    bool keep_alive;       /* the connection may be used again after this message */
-    bool expect_continue;  /* requests: Expect: 100-continue */
+    uint64_t body_bytes;  /* LP_BODY_LENGTH */
+    bool keep_alive;      /* the connection may be used again after this message */
+    bool expect_continue; /* requests: Expect: 100-continue */
     uint32_t field_count;
     struct lp_field fields[LP_HEAD_FIELDS_MAX];
 };
 
 /* The first field with that id from index `*from` on, or NULL; *from becomes the index after it.
  * `from` may be NULL for "the first". */
-const struct lp_field *lp_head_find(const struct lp_head *head, enum lp_field_id id,
-    uint32_t *from);
+const struct lp_field *lp_head_find(
+    const struct lp_head *head, enum lp_field_id id, uint32_t *from);
 
 /* The value of the first such field; an empty span with a null pointer when there is none. */
 struct lp_span lp_head_value(const struct lp_head *head, enum lp_field_id id);

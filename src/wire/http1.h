@@ -47,13 +47,13 @@ enum { LP_HTTP1_HEAD_MAX = 65536, LP_HTTP1_LINE_SKIP_MAX = 8, LP_HTTP1_CHUNK_LIN
 
 enum lp_http1_state {
     LP_HTTP1_IN_HEAD,
-    LP_HTTP1_IN_BODY,        /* counted body */
+    LP_HTTP1_IN_BODY, /* counted body */
     LP_HTTP1_IN_CHUNK_SIZE,
     LP_HTTP1_IN_CHUNK_DATA,
-    LP_HTTP1_IN_CHUNK_END,   /* the CRLF after a chunk's data */
+    LP_HTTP1_IN_CHUNK_END, /* the CRLF after a chunk's data */
     LP_HTTP1_IN_TRAILERS,
     LP_HTTP1_IN_UNTIL_CLOSE,
-    LP_HTTP1_AT_END,         /* END is due */
+    LP_HTTP1_AT_END, /* END is due */
     LP_HTTP1_DEAD,
 };
 
@@ -83,7 +83,8 @@ void lp_http1_release(struct lp_http1 *p);
 void lp_http1_answering(struct lp_http1 *p, enum lp_method method);
 
 /* Bytes consumed (0 <= n <= in.len) and one item; or LP_ESYNTAX, LP_EAMBIGUOUS, LP_EUNSUPPORTED,
- * LP_ETOO_LONG (head over head_max, too many fields), LP_ENOMEM. NONE only when all was consumed. */
+ * LP_ETOO_LONG (head over head_max, too many fields), LP_ENOMEM. NONE only when all was consumed.
+ */
 LP_MUST ptrdiff_t lp_http1_feed(struct lp_http1 *p, struct lp_span in, struct lp_http1_item *ret);
 
 /* The connection has ended. 0 when that is a fair end: between messages (no half head), or in a
@@ -101,8 +102,8 @@ bool lp_http1_is_between(const struct lp_http1 *p);
  * keep_alive). The version written is always HTTP/1.1. LP_ELIMIT, LP_ENOMEM. */
 LP_MUST int lp_http1_write_head(struct lp_buf *out, const struct lp_head *head);
 
-/* The line before a chunk of `n` > 0 bytes, into `line`; returns its length. The chunk is followed by
- * LP_HTTP1_CHUNK_TAIL, the body by LP_HTTP1_LAST_CHUNK. */
+/* The line before a chunk of `n` > 0 bytes, into `line`; returns its length. The chunk is followed
+ * by LP_HTTP1_CHUNK_TAIL, the body by LP_HTTP1_LAST_CHUNK. */
 enum { LP_HTTP1_CHUNK_LINE_BYTES = 20 };
 size_t lp_http1_chunk_line(char line[LP_HTTP1_CHUNK_LINE_BYTES], uint64_t n);
 #define LP_HTTP1_CHUNK_TAIL LP_SPAN("\r\n")

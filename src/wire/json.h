@@ -40,13 +40,13 @@ typedef int (*lp_json_token_fn)(void *ctx, const struct lp_json_token *token);
 struct lp_json {
     lp_json_token_fn on_token;
     void *ctx;
-    size_t offset;      /* bytes fed so far */
+    size_t offset; /* bytes fed so far */
     size_t token_begin;
     uint32_t depth;
     uint8_t state;
-    uint8_t substate;   /* within a string, number, literal or UTF-8 sequence */
+    uint8_t substate; /* within a string, number, literal or UTF-8 sequence */
     uint8_t utf8_left;
-    uint8_t utf8_min;   /* bounds of the next continuation byte */
+    uint8_t utf8_min; /* bounds of the next continuation byte */
     uint8_t utf8_max;
     uint8_t hex_left;
     uint16_t hex_value;

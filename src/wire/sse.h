@@ -18,7 +18,7 @@
 struct lp_sse_border {
     bool in_line; /* the current line has bytes */
     bool after_cr;
-    bool any;     /* something was seen since the last border */
+    bool any; /* something was seen since the last border */
 };
 
 void lp_sse_border_init(struct lp_sse_border *b);
@@ -36,28 +36,28 @@ bool lp_sse_border_at(const struct lp_sse_border *b);
 /* --- events ----------------------------------------------------------------------------------- */
 
 struct lp_sse_event {
-    struct lp_span type;      /* "message" when none was given */
-    struct lp_span data;      /* lines joined by LF */
-    bool has_data;            /* false: only an id or comment; a client dispatches nothing */
-    struct lp_span id;        /* the last event id as it stands now */
-    bool has_id;              /* this event carried an id field */
+    struct lp_span type; /* "message" when none was given */
+    struct lp_span data; /* lines joined by LF */
+    bool has_data;       /* false: only an id or comment; a client dispatches nothing */
+    struct lp_span id;   /* the last event id as it stands now */
+    bool has_id;         /* this event carried an id field */
     bool has_retry;
     uint64_t retry_ms;
-    size_t raw_bytes;         /* length of the event in the stream, its empty line included */
+    size_t raw_bytes; /* length of the event in the stream, its empty line included */
 };
 
 struct lp_sse {
-    struct lp_buf line;  /* the current line when it came in pieces */
+    struct lp_buf line; /* the current line when it came in pieces */
     struct lp_buf data;
     struct lp_buf type;
-    struct lp_buf id;    /* as visible to the outside: set at dispatch */
+    struct lp_buf id; /* as visible to the outside: set at dispatch */
     struct lp_buf id_next;
-    bool started;        /* the BOM question is settled */
+    bool started; /* the BOM question is settled */
     bool after_cr;
     bool data_touched;
     bool id_touched;
     bool has_retry;
-    bool has_fields;     /* a field of any kind since the last dispatch */
+    bool has_fields; /* a field of any kind since the last dispatch */
     uint64_t retry_ms;
     size_t raw_bytes;
 };
@@ -66,16 +66,16 @@ struct lp_sse {
 void lp_sse_init(struct lp_sse *s, size_t event_max);
 void lp_sse_release(struct lp_sse *s);
 
-/* Consumes bytes up to and including the next event's empty line. Returns bytes consumed and whether
- * an event is ready at *ret_event (spans valid until the next feed or release). An event is reported
- * for every empty line that follows at least one field line (also id only: has_data false);
- * comments alone report nothing. LP_ETOO_LONG, LP_ENOMEM. */
-LP_MUST ptrdiff_t lp_sse_feed(struct lp_sse *s, struct lp_span in, struct lp_sse_event *ret_event,
-    bool *ret_ready);
+/* Consumes bytes up to and including the next event's empty line. Returns bytes consumed and
+ * whether an event is ready at *ret_event (spans valid until the next feed or release). An event is
+ * reported for every empty line that follows at least one field line (also id only: has_data
+ * false); comments alone report nothing. LP_ETOO_LONG, LP_ENOMEM. */
+LP_MUST ptrdiff_t lp_sse_feed(
+    struct lp_sse *s, struct lp_span in, struct lp_sse_event *ret_event, bool *ret_ready);
 
 /* Appends one event. Empty type and id are left out; `data` is split at CR, LF and CRLF into data
  * lines. LP_ELIMIT, LP_ENOMEM; LP_ESYNTAX when type or id hold CR, LF or (id) NUL. */
-LP_MUST int lp_sse_write(struct lp_buf *out, struct lp_span type, struct lp_span id,
-    struct lp_span data);
+LP_MUST int lp_sse_write(
+    struct lp_buf *out, struct lp_span type, struct lp_span id, struct lp_span data);
 
 #endif
