@@ -35,7 +35,7 @@ enum { LP_HEAD_FIELDS_MAX = 128 };
 
 struct lp_head {
     bool is_request;
-    enum lp_method method;      /* requests */
+    enum lp_method method;      /* requests; answers: of the request they answer, if known */
     struct lp_span method_name; /* requests, as it came */
     struct lp_span target;      /* requests: origin-form, absolute-form, "*" or authority */
     uint16_t status;            /* answers */
@@ -57,7 +57,8 @@ const struct lp_field *lp_head_find(
 /* The value of the first such field; an empty span with a null pointer when there is none. */
 struct lp_span lp_head_value(const struct lp_head *head, enum lp_field_id id);
 
-/* Adds a field at the end; LP_ELIMIT when the head is full. */
+/* Adds a field at the end; LP_ELIMIT when the head is full. `id` is not LP_FIELD_OTHER; the id of a
+ * field added by name is looked up. */
 int lp_head_add(struct lp_head *head, enum lp_field_id id, struct lp_span value);
 int lp_head_add_other(struct lp_head *head, struct lp_span name, struct lp_span value);
 

@@ -20,7 +20,10 @@
  * HEAD is followed by any number of BODYs and one END (END also for messages without body, from a
  * further call: feed must be called again, even with an empty span, after HEAD and BODY as long as
  * items come). Any split of the input gives the same items, BODYs joined. A head that comes whole
- * in one span is not copied: its spans point into the caller's bytes; otherwise into the parser. */
+ * in one span is not copied: its spans point into the caller's bytes; otherwise into the parser.
+ *
+ * head_max (LP_HTTP1_HEAD_MAX after init) may be lowered by the owner between messages; it also
+ * caps all trailers of a message together. */
 #ifndef LP_WIRE_HTTP1_H
 #define LP_WIRE_HTTP1_H
 
@@ -62,10 +65,10 @@ struct lp_http1 {
     enum lp_http1_state state;
     enum lp_method answered_method; /* responses: the method of the request they answer */
     size_t head_max;
-    uint64_t left;        /* bytes left of the counted body or chunk */
-    struct lp_buf held;   /* a head or a chunk line that came in pieces */
-    size_t scanned;       /* how much of `held` was already searched for line ends */
-    uint32_t line_start;  /* offset in `held` of the current line */
+    uint64_t left;        /* bytes left of the counted body, chunk, chunk end or trailers */
+    struct lp_buf held;   /* a head or a line that comes in pieces; its lines are checked already */
+    bool held_is_spent;   /* what `held` holds was handed out: freed by the next feed */
+    uint32_t line_start;  /* offset of the current line in the head that comes */
     uint32_t skipped;     /* empty lines before the request line */
     struct lp_head *head; /* the last head: caller's memory, see init */
 };
@@ -79,7 +82,9 @@ void lp_http1_release(struct lp_http1 *p);
 
 /* Responses only: the method of the request that the next head answers, so that HEAD (and CONNECT)
  * are framed right (RFC 9112 6.3). Default LP_METHOD_GET. 1xx heads come as HEAD items followed by
- * END, and leave the method as it is; 101 is LP_EUNSUPPORTED. */
+ * END, and leave the method as it is; after the head of a final answer it is GET again. 101 is
+ * LP_EUNSUPPORTED. An answer that may have no body but claims one: 1xx is LP_EAMBIGUOUS, 204 is not
+ * kept alive. */
 void lp_http1_answering(struct lp_http1 *p, enum lp_method method);
 
 /* Bytes consumed (0 <= n <= in.len) and one item; or LP_ESYNTAX, LP_EAMBIGUOUS, LP_EUNSUPPORTED,
@@ -88,8 +93,8 @@ void lp_http1_answering(struct lp_http1 *p, enum lp_method method);
 LP_MUST ptrdiff_t lp_http1_feed(struct lp_http1 *p, struct lp_span in, struct lp_http1_item *ret);
 
 /* The connection has ended. 0 when that is a fair end: between messages (no half head), or in a
- * body of LP_BODY_UNTIL_CLOSE (then *ret_ended_message is true: END is implied). LP_EBROKEN inside
- * a message. */
+ * body of LP_BODY_UNTIL_CLOSE or with an END not yet fetched (then *ret_ended_message is true: END
+ * is implied). LP_EBROKEN inside a message. No feed after it. */
 LP_MUST int lp_http1_eof(struct lp_http1 *p, bool *ret_ended_message);
 
 /* True when no byte of a message has been read since the last END. */
@@ -99,7 +104,10 @@ bool lp_http1_is_between(const struct lp_http1 *p);
  * Transfer-Encoding and Connection are the writer's: fields with these ids in `head` are skipped
  * and written from head->body, body_bytes and keep_alive (LP_BODY_NONE on an answer that may have a
  * body, and on POST, PUT and PATCH, writes Content-Length: 0; "Connection: close" when not
- * keep_alive). The version written is always HTTP/1.1. LP_ELIMIT, LP_ENOMEM. */
+ * keep_alive, and for LP_BODY_UNTIL_CLOSE). An answer whose head->method is HEAD gets no
+ * Content-Length: 0. The version written is always HTTP/1.1. Nothing is written on failure:
+ * LP_ESYNTAX when a part holds bytes that it may not (nobody smuggles a line end through here),
+ * LP_ELIMIT, LP_ENOMEM. */
 LP_MUST int lp_http1_write_head(struct lp_buf *out, const struct lp_head *head);
 
 /* The line before a chunk of `n` > 0 bytes, into `line`; returns its length. The chunk is followed

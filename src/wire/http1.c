@@ -1,0 +1,597 @@
+/* The HTTP/1.1 push parser (wire/http1.h; RFC 9112): framing of requests and answers.
+ *
+ * It decides where a message ends and refuses what two readers could understand differently; what a
+ * message means, and whether it is welcome, is for the gate. One handler for each state, driven by
+ * a loop that knows no grammar. A head goes through twice: `line_end` looks at every byte as soon
+ * as it is there (line ends, controls, length), in whatever pieces it comes; `parse_head` runs
+ * once, over the whole head. Both see the same bytes however the input was split, so the verdict
+ * does not depend on the split. Bytes are copied only when a head or line does not lie whole in one
+ * span. */
+#include "wire/http1.h"
+
+#include <stddef.h>
+
+/* What a handler says; errors are negative. */
+enum step {
+    STEP_ON = LP_OK, /* go on with the rest, in whatever state it is now */
+    STEP_MORE,       /* all bytes are consumed */
+    STEP_ITEM,       /* *ret is filled in */
+};
+
+typedef int (*handler_fn)(struct lp_http1 *p, struct lp_span *in, struct lp_http1_item *ret);
+
+static void eat(struct lp_span *in, size_t n)
+{
+    *in = lp_span_from(*in, n);
+}
+
+static size_t smaller(size_t a, uint64_t b)
+{
+    return a < b ? a : (size_t)b;
+}
+
+/* --- lines, as they come --- */
+
+static bool ends_with_cr(struct lp_span s)
+{
+    return s.len && s.ptr[s.len - 1] == '\r';
+}
+
+/* Looks at the bytes that continue a line; `after_cr` says that what came before them ended with
+ * CR. How many belong to the line, its LF included; 0 when the line does not end here; LP_ESYNTAX
+ * for LF without CR, CR without LF and other controls, seen at once and not at the line's end. */
+static ptrdiff_t line_end(struct lp_span bytes, bool after_cr)
+{
+    size_t lf = lp_span_find(bytes, '\n');
+    bool is_whole = lf < bytes.len;
+    struct lp_span text = lp_span(bytes.ptr, lf);
+    if (after_cr)
+        return !bytes.len ? 0 : bytes.ptr[0] == '\n' ? 1 : LP_ESYNTAX;
+    if (ends_with_cr(text))
+        text.len--; /* at the very end of the bytes its LF may still come */
+    else if (is_whole)
+        return LP_ESYNTAX;
+    if (!lp_field_is_value(text))
+        return LP_ESYNTAX;
+    return is_whole ? (ptrdiff_t)lf + 1 : 0;
+}
+
+/* Keeps the `n` bytes at the front of `in`, which is all that may be needed of it. */
+static int hold(struct lp_http1 *p, struct lp_span *in, size_t n, size_t max)
+{
+    p->held.max = max;
+    int err = lp_buf_append(&p->held, lp_span(in->ptr, n));
+    if (err)
+        return err == LP_ELIMIT ? LP_ETOO_LONG : err;
+    eat(in, n);
+    return LP_OK;
+}
+
+/* The line or head does not end in the first `n` bytes of `in`: they are kept if there is hope. */
+static int wait_for_more(struct lp_http1 *p, struct lp_span *in, size_t n, size_t max)
+{
+    if (p->held.len + n >= max)
+        return LP_ETOO_LONG;
+    LP_ASSERT(n == in->len);
+    int err = hold(p, in, n, max);
+    return err ? err : STEP_MORE;
+}
+
+/* What is held and the `n` bytes at the front of `in` as one span, without a copy if nothing is
+ * held. Valid until the next handler runs. */
+static int join(struct lp_http1 *p, struct lp_span *in, size_t n, struct lp_span *ret)
+{
+    if (!p->held.len) {
+        *ret = lp_span(in->ptr, n);
+        eat(in, n);
+        return LP_OK;
+    }
+    int err = hold(p, in, n, p->held.len + n);
+    if (err)
+        return err;
+    p->held_is_spent = true;
+    *ret = lp_buf_span(&p->held);
+    return LP_OK;
+}
+
+/* The part of `in` that a line or head of at most `max` bytes may still take. */
+static struct lp_span window(const struct lp_http1 *p, struct lp_span in, uint64_t max)
+{
+    return lp_span(in.ptr, smaller(in.len, p->held.len < max ? max - p->held.len : 0));
+}
+
+/* One line of at most `max` bytes with its CRLF: STEP_ON when *ret is filled in, else STEP_MORE. */
+static int take_line(struct lp_http1 *p, struct lp_span *in, size_t max, struct lp_span *ret)
+{
+    struct lp_span bytes = window(p, *in, max);
+    ptrdiff_t n = line_end(bytes, ends_with_cr(lp_buf_span(&p->held)));
+    if (n < 0)
+        return (int)n;
+    if (n == 0)
+        return wait_for_more(p, in, bytes.len, max);
+    return join(p, in, (size_t)n, ret);
+}
+
+/* The next line of a text in which every line is known to end with CRLF, without that. */
+static struct lp_span next_text_line(struct lp_span *rest)
+{
+    struct lp_span line = lp_span_split(*rest, '\n', rest);
+    LP_ASSERT(ends_with_cr(line));
+    line.len--;
+    return line;
+}
+
+/* --- the fields of a head --- */
+
+/* What the fields say about framing, gathered before anything is decided. */
+struct framing {
+    bool has_host;
+    bool has_length;
+    bool has_coding;
+    bool says_close;
+    bool says_keep_alive;
+    bool expects_continue;
+    bool expects_other;
+    struct lp_span length_text;
+    uint64_t length;
+};
+
+/* RFC 9112 5.1: no space before the colon, and a name that begins with a blank is a folded line. */
+static int parse_field(struct lp_span line, struct lp_field *ret)
+{
+    size_t colon = lp_span_find(line, ':');
+    struct lp_span name = lp_span(line.ptr, colon);
+    if (colon == line.len || !lp_field_is_token(name))
+        return LP_ESYNTAX;
+    *ret = (struct lp_field){
+        .name = name,
+        .value = lp_span_trim(lp_span_from(line, colon + 1)),
+        .id = lp_field_lookup(name),
+    };
+    return LP_OK;
+}
+
+/* RFC 9112 6.3 allows "5, 5" to be read as 5; the same line twice is as far as we go. */
+static int note_length(struct framing *f, struct lp_span value)
+{
+    if (lp_span_find(value, ',') < value.len)
+        return LP_EAMBIGUOUS;
+    if (!lp_span_to_u64(value, &f->length))
+        return LP_ESYNTAX;
+    if (f->has_length && !lp_span_eq(value, f->length_text))
+        return LP_EAMBIGUOUS;
+    f->has_length = true;
+    f->length_text = value;
+    return LP_OK;
+}
+
+static int note_coding(struct framing *f, struct lp_span value)
+{
+    if (f->has_coding || !lp_span_ieq(value, LP_SPAN("chunked")))
+        return LP_EAMBIGUOUS;
+    f->has_coding = true;
+    return LP_OK;
+}
+
+static int note_host(struct framing *f)
+{
+    if (f->has_host)
+        return LP_EAMBIGUOUS;
+    f->has_host = true;
+    return LP_OK;
+}
+
+static void note_connection(struct framing *f, struct lp_span value)
+{
+    f->says_close |= lp_field_list_has(value, LP_SPAN("close"));
+    f->says_keep_alive |= lp_field_list_has(value, LP_SPAN("keep-alive"));
+}
+
+static void note_expect(struct framing *f, struct lp_span value)
+{
+    if (lp_span_ieq(value, LP_SPAN("100-continue")))
+        f->expects_continue = true;
+    else
+        f->expects_other = true;
+}
+
+static int note_field(struct framing *f, const struct lp_field *field, bool is_request)
+{
+    switch (field->id) {
+    case LP_FIELD_CONTENT_LENGTH:
+        return note_length(f, field->value);
+    case LP_FIELD_TRANSFER_ENCODING:
+        return note_coding(f, field->value);
+    case LP_FIELD_CONNECTION:
+        note_connection(f, field->value);
+        return LP_OK;
+    case LP_FIELD_HOST:
+        return is_request ? note_host(f) : LP_OK;
+    case LP_FIELD_EXPECT:
+        note_expect(f, field->value);
+        return LP_OK;
+    default:
+        return LP_OK;
+    }
+}
+
+/* --- framing --- */
+
+static int frame_request(const struct framing *f, struct lp_head *head)
+{
+    if (head->minor == 1 && !f->has_host)
+        return LP_ESYNTAX;
+    /* RFC 9110 10.1.1: an HTTP/1.0 client would not understand "100 Continue". */
+    head->expect_continue = head->minor == 1 && f->expects_continue && !f->expects_other;
+    return LP_OK;
+}
+
+/* RFC 9112 6.3: answers that end with their head, whatever their fields say. */
+static bool has_no_body(const struct lp_head *head)
+{
+    return head->status < 200 || head->status == 204 || head->status == 304 ||
+        head->method == LP_METHOD_HEAD || (head->method == LP_METHOD_CONNECT && head->status < 300);
+}
+
+static int frame_answer(const struct framing *f, struct lp_head *head)
+{
+    bool claims_body = head->body != LP_BODY_NONE;
+    if (!has_no_body(head)) {
+        if (!f->has_length && !f->has_coding) {
+            head->body = LP_BODY_UNTIL_CLOSE;
+            head->keep_alive = false;
+        }
+        return LP_OK;
+    }
+    head->body = LP_BODY_NONE;
+    head->body_bytes = 0;
+    if (claims_body && head->status < 200)
+        return LP_EAMBIGUOUS;
+    /* Body bytes that must not be there would be taken for the next answer. */
+    if ((claims_body && head->status == 204) || head->method == LP_METHOD_CONNECT)
+        head->keep_alive = false;
+    return LP_OK;
+}
+
+static int frame(const struct framing *f, struct lp_head *head)
+{
+    if (f->has_coding && (f->has_length || head->minor == 0))
+        return LP_EAMBIGUOUS;
+    head->keep_alive = !f->says_close && (head->minor == 1 || f->says_keep_alive);
+    head->body_bytes = f->length;
+    if (f->has_coding)
+        head->body = LP_BODY_CHUNKED;
+    else
+        head->body = f->length ? LP_BODY_LENGTH : LP_BODY_NONE;
+    return head->is_request ? frame_request(f, head) : frame_answer(f, head);
+}
+
+/* --- heads --- */
+
+static int parse_version(struct lp_span text, uint8_t *ret_minor)
+{
+    if (lp_span_eq(text, LP_SPAN("HTTP/1.1")))
+        *ret_minor = 1;
+    else if (lp_span_eq(text, LP_SPAN("HTTP/1.0")))
+        *ret_minor = 0;
+    else
+        return LP_ESYNTAX;
+    return LP_OK;
+}
+
+/* RFC 9112 3: method SP request-target SP HTTP-version, with exactly these two spaces. */
+static int parse_request_line(struct lp_span line, struct lp_head *head)
+{
+    struct lp_span rest;
+    head->method_name = lp_span_split(line, ' ', &rest);
+    head->target = lp_span_split(rest, ' ', &rest);
+    head->method = lp_method_lookup(head->method_name);
+    if (!lp_field_is_token(head->method_name) || !head->target.len)
+        return LP_ESYNTAX;
+    if (lp_span_find(head->target, '\t') < head->target.len)
+        return LP_ESYNTAX;
+    return parse_version(rest, &head->minor);
+}
+
+/* RFC 9112 4: HTTP-version SP 3DIGIT [SP reason]; many servers leave the last space out too. */
+static int parse_status_line(struct lp_span line, struct lp_head *head)
+{
+    enum { VERSION_LEN = 8, STATUS_END = VERSION_LEN + 4 };
+    uint64_t status = 0;
+    if (line.len < STATUS_END || line.ptr[VERSION_LEN] != ' ')
+        return LP_ESYNTAX;
+    if (!lp_span_to_u64(lp_span(line.ptr + VERSION_LEN + 1, 3), &status) || status < 100)
+        return LP_ESYNTAX;
+    if (line.len > STATUS_END && line.ptr[STATUS_END] != ' ')
+        return LP_ESYNTAX;
+    head->status = (uint16_t)status;
+    head->reason = lp_span_from(line, line.len > STATUS_END ? STATUS_END + 1 : STATUS_END);
+    int err = parse_version(lp_span(line.ptr, VERSION_LEN), &head->minor);
+    return err ? err : status == 101 ? LP_EUNSUPPORTED : LP_OK;
+}
+
+static int parse_head(const struct lp_http1 *p, struct lp_span bytes)
+{
+    struct lp_head *head = p->head;
+    struct framing framing = {0};
+    memset(head, 0, offsetof(struct lp_head, fields));
+    head->is_request = p->side == LP_HTTP1_REQUESTS;
+    head->method = p->answered_method;
+    struct lp_span line = next_text_line(&bytes);
+    int err = head->is_request ? parse_request_line(line, head) : parse_status_line(line, head);
+    while (!err && (line = next_text_line(&bytes)).len) {
+        if (head->field_count == LP_HEAD_FIELDS_MAX)
+            return LP_ETOO_LONG;
+        struct lp_field *field = &head->fields[head->field_count++];
+        err = parse_field(line, field);
+        if (!err)
+            err = note_field(&framing, field, head->is_request);
+    }
+    return err ? err : frame(&framing, head);
+}
+
+static enum lp_http1_state state_after_head(const struct lp_head *head)
+{
+    switch (head->body) {
+    case LP_BODY_NONE:
+        return LP_HTTP1_AT_END;
+    case LP_BODY_LENGTH:
+        return LP_HTTP1_IN_BODY;
+    case LP_BODY_CHUNKED:
+        return LP_HTTP1_IN_CHUNK_SIZE;
+    case LP_BODY_UNTIL_CLOSE:
+        return LP_HTTP1_IN_UNTIL_CLOSE;
+    }
+    LP_UNREACHABLE();
+}
+
+/* Looks at the lines of the head that are in `in`. How many bytes belong to the head, its empty
+ * line included; 0 when that is not there yet. */
+static ptrdiff_t head_end(struct lp_http1 *p, struct lp_span in)
+{
+    size_t held = p->held.len;
+    size_t at = 0;
+    bool after_cr = ends_with_cr(lp_buf_span(&p->held));
+    for (;;) {
+        ptrdiff_t n = line_end(lp_span_from(in, at), after_cr);
+        if (n <= 0)
+            return n;
+        at += (size_t)n;
+        size_t line_len = held + at - p->line_start;
+        p->line_start = (uint32_t)(held + at);
+        if (line_len == 2)
+            return (ptrdiff_t)at;
+        after_cr = false;
+    }
+}
+
+/* RFC 9112 2.2: an empty line where a request line should be is from a careless client. */
+static int skip_empty_line(struct lp_http1 *p)
+{
+    if (p->side == LP_HTTP1_RESPONSES || p->skipped == LP_HTTP1_LINE_SKIP_MAX)
+        return LP_ESYNTAX;
+    p->skipped++;
+    return STEP_ON;
+}
+
+/* --- one handler for each state --- */
+
+static int on_head(struct lp_http1 *p, struct lp_span *in, struct lp_http1_item *ret)
+{
+    struct lp_span bytes = window(p, *in, p->head_max);
+    ptrdiff_t n = head_end(p, bytes);
+    if (n < 0)
+        return (int)n;
+    if (n == 0)
+        return wait_for_more(p, in, bytes.len, p->head_max);
+    p->line_start = 0;
+    int err = join(p, in, (size_t)n, &bytes);
+    if (err)
+        return err;
+    if (bytes.len == 2)
+        return skip_empty_line(p);
+    err = parse_head(p, bytes);
+    if (err)
+        return err;
+    if (!p->head->is_request && p->head->status >= 200)
+        p->answered_method = LP_METHOD_GET;
+    p->skipped = 0;
+    p->left = p->head->body_bytes;
+    p->state = state_after_head(p->head);
+    ret->kind = LP_HTTP1_HEAD;
+    ret->head = p->head;
+    return STEP_ITEM;
+}
+
+static int give_body(struct lp_span *in, size_t n, struct lp_http1_item *ret)
+{
+    ret->kind = LP_HTTP1_BODY;
+    ret->body = lp_span(in->ptr, n);
+    eat(in, n);
+    return STEP_ITEM;
+}
+
+static int on_body(struct lp_http1 *p, struct lp_span *in, struct lp_http1_item *ret)
+{
+    size_t n = smaller(in->len, p->left);
+    p->left -= n;
+    if (p->left == 0)
+        p->state = LP_HTTP1_AT_END;
+    return give_body(in, n, ret);
+}
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    char lower = (char)(c | 0x20);
+    return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
+}
+
+/* RFC 9112 7.1: 1*HEXDIG, then nothing or an extension, which no one has found a use for. */
+static int parse_chunk_size(struct lp_span line, uint64_t *ret_size)
+{
+    enum { DIGITS_MAX = 16 };
+    struct lp_span extension;
+    struct lp_span digits = lp_span_split(line, ';', &extension);
+    uint64_t size = 0;
+    if (digits.len == 0 || digits.len > DIGITS_MAX)
+        return LP_ESYNTAX;
+    for (size_t i = 0; i < digits.len; i++) {
+        int digit = hex_digit(digits.ptr[i]);
+        if (digit < 0)
+            return LP_ESYNTAX;
+        size = size << 4 | (unsigned)digit;
+    }
+    *ret_size = size;
+    return LP_OK;
+}
+
+static int on_chunk_size(struct lp_http1 *p, struct lp_span *in, struct lp_http1_item *ret)
+{
+    (void)ret;
+    struct lp_span line;
+    int step = take_line(p, in, LP_HTTP1_CHUNK_LINE_MAX, &line);
+    if (step != STEP_ON)
+        return step;
+    int err = parse_chunk_size(next_text_line(&line), &p->left);
+    if (err)
+        return err;
+    p->state = p->left ? LP_HTTP1_IN_CHUNK_DATA : LP_HTTP1_IN_TRAILERS;
+    if (!p->left)
+        p->left = p->head_max;
+    return STEP_ON;
+}
+
+static int on_chunk_data(struct lp_http1 *p, struct lp_span *in, struct lp_http1_item *ret)
+{
+    size_t n = smaller(in->len, p->left);
+    p->left -= n;
+    if (p->left == 0) {
+        p->state = LP_HTTP1_IN_CHUNK_END;
+        p->left = 2;
+    }
+    return give_body(in, n, ret);
+}
+
+static int on_chunk_end(struct lp_http1 *p, struct lp_span *in, struct lp_http1_item *ret)
+{
+    (void)ret;
+    LP_ASSERT(p->left == 1 || p->left == 2);
+    if (in->ptr[0] != (p->left == 2 ? '\r' : '\n'))
+        return LP_ESYNTAX;
+    eat(in, 1);
+    if (--p->left == 0)
+        p->state = LP_HTTP1_IN_CHUNK_SIZE;
+    return STEP_ON;
+}
+
+static int on_trailers(struct lp_http1 *p, struct lp_span *in, struct lp_http1_item *ret)
+{
+    (void)ret;
+    struct lp_span line;
+    struct lp_field dropped;
+    int step = take_line(p, in, (size_t)p->left, &line);
+    if (step != STEP_ON)
+        return step;
+    p->left -= line.len;
+    line = next_text_line(&line);
+    if (line.len)
+        return parse_field(line, &dropped);
+    p->state = LP_HTTP1_AT_END;
+    return STEP_ON;
+}
+
+static int on_until_close(struct lp_http1 *p, struct lp_span *in, struct lp_http1_item *ret)
+{
+    (void)p;
+    return give_body(in, in->len, ret);
+}
+
+static int on_end(struct lp_http1 *p, struct lp_span *in, struct lp_http1_item *ret)
+{
+    (void)in;
+    p->state = LP_HTTP1_IN_HEAD;
+    ret->kind = LP_HTTP1_END;
+    return STEP_ITEM;
+}
+
+static const handler_fn handlers[] = {
+    [LP_HTTP1_IN_HEAD] = on_head,
+    [LP_HTTP1_IN_BODY] = on_body,
+    [LP_HTTP1_IN_CHUNK_SIZE] = on_chunk_size,
+    [LP_HTTP1_IN_CHUNK_DATA] = on_chunk_data,
+    [LP_HTTP1_IN_CHUNK_END] = on_chunk_end,
+    [LP_HTTP1_IN_TRAILERS] = on_trailers,
+    [LP_HTTP1_IN_UNTIL_CLOSE] = on_until_close,
+    [LP_HTTP1_AT_END] = on_end,
+};
+
+/* --- the interface --- */
+
+void lp_http1_init(struct lp_http1 *p, enum lp_http1_side side, struct lp_head *head)
+{
+    *p = (struct lp_http1){
+        .side = side,
+        .answered_method = LP_METHOD_GET,
+        .head_max = LP_HTTP1_HEAD_MAX,
+        .head = head,
+    };
+}
+
+static void drop_held(struct lp_http1 *p)
+{
+    lp_buf_release(&p->held);
+    p->held_is_spent = false;
+}
+
+void lp_http1_release(struct lp_http1 *p)
+{
+    drop_held(p);
+    p->state = LP_HTTP1_DEAD;
+}
+
+void lp_http1_answering(struct lp_http1 *p, enum lp_method method)
+{
+    LP_ASSERT(p->side == LP_HTTP1_RESPONSES);
+    p->answered_method = method;
+}
+
+ptrdiff_t lp_http1_feed(struct lp_http1 *p, struct lp_span in, struct lp_http1_item *ret)
+{
+    struct lp_span rest = in;
+    int step = p->state == LP_HTTP1_DEAD ? LP_ESYNTAX : STEP_ON;
+    while (step == STEP_ON) {
+        LP_ASSERT(p->state < LP_HTTP1_DEAD);
+        if (p->held_is_spent)
+            drop_held(p);
+        /* END is due without a further byte; no other handler is called without one. */
+        bool needs_byte = p->state != LP_HTTP1_AT_END;
+        step = needs_byte && !rest.len ? STEP_MORE : handlers[p->state](p, &rest, ret);
+    }
+    if (step < 0) {
+        lp_http1_release(p);
+        return step;
+    }
+    if (step == STEP_MORE) {
+        LP_ASSERT(!rest.len);
+        ret->kind = LP_HTTP1_NONE;
+    }
+    return (ptrdiff_t)(in.len - rest.len);
+}
+
+int lp_http1_eof(struct lp_http1 *p, bool *ret_ended_message)
+{
+    bool is_fair = lp_http1_is_between(p);
+    bool ends_message = p->state == LP_HTTP1_IN_UNTIL_CLOSE || p->state == LP_HTTP1_AT_END;
+    lp_http1_release(p);
+    if (!is_fair && !ends_message)
+        return LP_EBROKEN;
+    *ret_ended_message = ends_message;
+    return LP_OK;
+}
+
+bool lp_http1_is_between(const struct lp_http1 *p)
+{
+    return p->state == LP_HTTP1_IN_HEAD && (!p->held.len || p->held_is_spent);
+}

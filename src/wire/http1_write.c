@@ -1,0 +1,222 @@
+/* Writing HTTP/1.1 heads and chunk lines (wire/http1.h; RFC 9112).
+ *
+ * The framing fields are written from what the head says about its body, never from fields that
+ * came with it: what we send is framed as we understood it. Every byte is checked on the way out,
+ * so that no caller can be talked into writing a line end. The head is measured first and then
+ * written into room of exactly that size, by the same function: all or nothing. */
+#include "wire/http1.h"
+
+#define LP_PHRASES(X)                                                                              \
+    X(100, "Continue")                                                                             \
+    X(101, "Switching Protocols")                                                                  \
+    X(103, "Early Hints")                                                                          \
+    X(200, "OK")                                                                                   \
+    X(201, "Created")                                                                              \
+    X(202, "Accepted")                                                                             \
+    X(203, "Non-Authoritative Information")                                                        \
+    X(204, "No Content")                                                                           \
+    X(205, "Reset Content")                                                                        \
+    X(206, "Partial Content")                                                                      \
+    X(300, "Multiple Choices")                                                                     \
+    X(301, "Moved Permanently")                                                                    \
+    X(302, "Found")                                                                                \
+    X(303, "See Other")                                                                            \
+    X(304, "Not Modified")                                                                         \
+    X(307, "Temporary Redirect")                                                                   \
+    X(308, "Permanent Redirect")                                                                   \
+    X(400, "Bad Request")                                                                          \
+    X(401, "Unauthorized")                                                                         \
+    X(402, "Payment Required")                                                                     \
+    X(403, "Forbidden")                                                                            \
+    X(404, "Not Found")                                                                            \
+    X(405, "Method Not Allowed")                                                                   \
+    X(406, "Not Acceptable")                                                                       \
+    X(407, "Proxy Authentication Required")                                                        \
+    X(408, "Request Timeout")                                                                      \
+    X(409, "Conflict")                                                                             \
+    X(410, "Gone")                                                                                 \
+    X(411, "Length Required")                                                                      \
+    X(412, "Precondition Failed")                                                                  \
+    X(413, "Content Too Large")                                                                    \
+    X(414, "URI Too Long")                                                                         \
+    X(415, "Unsupported Media Type")                                                               \
+    X(416, "Range Not Satisfiable")                                                                \
+    X(417, "Expectation Failed")                                                                   \
+    X(421, "Misdirected Request")                                                                  \
+    X(422, "Unprocessable Content")                                                                \
+    X(425, "Too Early")                                                                            \
+    X(426, "Upgrade Required")                                                                     \
+    X(428, "Precondition Required")                                                                \
+    X(429, "Too Many Requests")                                                                    \
+    X(431, "Request Header Fields Too Large")                                                      \
+    X(451, "Unavailable For Legal Reasons")                                                        \
+    X(500, "Internal Server Error")                                                                \
+    X(501, "Not Implemented")                                                                      \
+    X(502, "Bad Gateway")                                                                          \
+    X(503, "Service Unavailable")                                                                  \
+    X(504, "Gateway Timeout")                                                                      \
+    X(505, "HTTP Version Not Supported")                                                           \
+    X(511, "Network Authentication Required")
+
+struct lp_span lp_http1_phrase(uint16_t status)
+{
+    switch (status) {
+#define X(number, phrase)                                                                          \
+    case number:                                                                                   \
+        return LP_SPAN(phrase);
+        LP_PHRASES(X)
+#undef X
+    default:
+        return LP_SPAN("");
+    }
+}
+
+/* --- what may be written --- */
+
+static bool may_have_body(const struct lp_head *head)
+{
+    return head->status >= 200 && head->status != 204 && head->status != 304;
+}
+
+/* Whether the absence of a body has to be said (RFC 9110 8.6). */
+static bool says_zero(const struct lp_head *head)
+{
+    if (!head->is_request)
+        return may_have_body(head) && head->method != LP_METHOD_HEAD;
+    return head->method == LP_METHOD_POST || head->method == LP_METHOD_PUT ||
+        head->method == LP_METHOD_PATCH;
+}
+
+static bool is_writers_field(enum lp_field_id id)
+{
+    return id == LP_FIELD_CONTENT_LENGTH || id == LP_FIELD_TRANSFER_ENCODING ||
+        id == LP_FIELD_CONNECTION;
+}
+
+static bool is_target(struct lp_span s)
+{
+    return s.len && lp_field_is_value(s) && lp_span_find(s, ' ') == s.len &&
+        lp_span_find(s, '\t') == s.len;
+}
+
+static bool is_writable(const struct lp_head *head)
+{
+    if (head->is_request && !(lp_field_is_token(head->method_name) && is_target(head->target)))
+        return false;
+    if (!head->is_request && !(head->status >= 100 && head->status <= 999))
+        return false;
+    if (!head->is_request && !lp_field_is_value(head->reason))
+        return false;
+    for (uint32_t i = 0; i < head->field_count; i++) {
+        const struct lp_field *field = &head->fields[i];
+        if (!lp_field_is_value(field->value))
+            return false;
+        if (field->id == LP_FIELD_OTHER && !lp_field_is_token(field->name))
+            return false;
+    }
+    return true;
+}
+
+/* --- writing --- */
+
+/* Where bytes go; with a null pointer they are only counted. */
+struct pen {
+    char *to;
+    size_t len;
+};
+
+static void put(struct pen *pen, struct lp_span bytes)
+{
+    if (pen->to && bytes.len)
+        memcpy(pen->to + pen->len, bytes.ptr, bytes.len);
+    pen->len += bytes.len;
+}
+
+static void put_decimal(struct pen *pen, uint64_t n)
+{
+    char digits[20];
+    size_t at = sizeof digits;
+    do {
+        digits[--at] = (char)('0' + n % 10);
+        n /= 10;
+    } while (n);
+    put(pen, lp_span(digits + at, sizeof digits - at));
+}
+
+static void put_start_line(struct pen *pen, const struct lp_head *head)
+{
+    if (head->is_request) {
+        put(pen, head->method_name);
+        put(pen, LP_SPAN(" "));
+        put(pen, head->target);
+        put(pen, LP_SPAN(" HTTP/1.1\r\n"));
+        return;
+    }
+    put(pen, LP_SPAN("HTTP/1.1 "));
+    put_decimal(pen, head->status);
+    put(pen, LP_SPAN(" "));
+    put(pen, head->reason);
+    put(pen, LP_SPAN("\r\n"));
+}
+
+static void put_framing(struct pen *pen, const struct lp_head *head)
+{
+    bool is_counted = head->body == LP_BODY_LENGTH;
+    if (is_counted || (head->body == LP_BODY_NONE && says_zero(head))) {
+        put(pen, LP_SPAN("Content-Length: "));
+        put_decimal(pen, is_counted ? head->body_bytes : 0);
+        put(pen, LP_SPAN("\r\n"));
+    }
+    if (head->body == LP_BODY_CHUNKED)
+        put(pen, LP_SPAN("Transfer-Encoding: chunked\r\n"));
+    if (!head->keep_alive || head->body == LP_BODY_UNTIL_CLOSE)
+        put(pen, LP_SPAN("Connection: close\r\n"));
+}
+
+static void put_head(struct pen *pen, const struct lp_head *head)
+{
+    put_start_line(pen, head);
+    for (uint32_t i = 0; i < head->field_count; i++) {
+        const struct lp_field *field = &head->fields[i];
+        if (is_writers_field(field->id))
+            continue;
+        put(pen, field->name);
+        put(pen, LP_SPAN(": "));
+        put(pen, field->value);
+        put(pen, LP_SPAN("\r\n"));
+    }
+    put_framing(pen, head);
+    put(pen, LP_SPAN("\r\n"));
+}
+
+int lp_http1_write_head(struct lp_buf *out, const struct lp_head *head)
+{
+    LP_ASSERT(head->field_count <= LP_HEAD_FIELDS_MAX);
+    if (!is_writable(head))
+        return LP_ESYNTAX;
+    struct pen measure = {0};
+    put_head(&measure, head);
+    struct pen pen = {0};
+    int err = lp_buf_reserve(out, measure.len, &pen.to);
+    if (err)
+        return err;
+    put_head(&pen, head);
+    LP_ASSERT(pen.len == measure.len);
+    lp_buf_commit(out, pen.len);
+    return LP_OK;
+}
+
+size_t lp_http1_chunk_line(char line[LP_HTTP1_CHUNK_LINE_BYTES], uint64_t n)
+{
+    LP_ASSERT(n > 0); /* a chunk of no bytes is the last one */
+    size_t len = 0;
+    int shift = 60;
+    while (n >> shift == 0)
+        shift -= 4;
+    for (; shift >= 0; shift -= 4)
+        line[len++] = "0123456789abcdef"[n >> shift & 15];
+    line[len++] = '\r';
+    line[len++] = '\n';
+    LP_ASSERT(len <= LP_HTTP1_CHUNK_LINE_BYTES);
+    return len;
+}
