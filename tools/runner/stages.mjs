@@ -1,0 +1,104 @@
+// The stages of `make test`, cheapest first, so that a mistake is told early.
+import { globSync } from 'node:fs';
+import path from 'node:path';
+import { corpusGate, gate, reset } from './coverage.mjs';
+import { build, fuzz, fuzzTargets, mesonTests, nodeTests } from './kinds.mjs';
+import { add, one, ROOT, tap } from './run.mjs';
+
+const FUZZ_SECONDS = Number(process.env.FUZZ_SECONDS ?? 45);
+const SIM_SEEDS = process.env.SIM_SEEDS ?? '1000';
+
+const GCC = 'build-gcc';
+const ASAN = 'build-asan';
+const TSAN = 'build-tsan';
+const FUZZ = 'build-fuzz';
+const COVERAGE = 'build-coverage';
+const PURE = ['base', 'wire', 'mcp', 'link', 'gate', 'serve', 'call', 'obs', 'conf'];
+
+const SANITIZE = ['-Db_lundef=false', '-Dexpensive_checks=true'];
+const SANITIZER_ENV = {
+  ASAN_OPTIONS: 'detect_stack_use_after_return=1:strict_string_checks=1:abort_on_error=1',
+  UBSAN_OPTIONS: 'print_stacktrace=1:halt_on_error=1',
+  TSAN_OPTIONS: 'halt_on_error=1:second_deadlock_stack=1',
+};
+
+const program = dir => ({
+  ...SANITIZER_ENV, LIMPET: path.join(ROOT, dir, 'limpet'), LIMPET_BUILD: path.join(ROOT, dir) });
+
+const sources = () =>
+  ['src', 'include', 'test'].flatMap(dir => globSync(`${dir}/**/*.[ch]`))
+    .filter(file => !file.includes('node_modules'));
+
+const libraries = dir => PURE.filter(room => globSync(`src/${room}/*.c`).length)
+  .map(room => `${dir}/src/${room}/liblp-${room}.a`);
+
+const sim = (dir, seeds) => one(`sim-${dir}`, `${dir}/test/sim/sim`, ['--seeds', seeds],
+  { env: SANITIZER_ENV });
+
+async function coverage() {
+  const built = await build(COVERAGE, ['--buildtype=debug', '-Db_coverage=true',
+    '-Dc_args=-fprofile-update=prefer-atomic']);
+  if (built.failed) return built;
+  const corpora = await corpusGate(COVERAGE, fuzzTargets());
+  reset(COVERAGE);
+  const runs = [
+    await mesonTests(COVERAGE),
+    await sim(COVERAGE, SIM_SEEDS),
+    await nodeTests('system', 'system-coverage', program(COVERAGE)),
+  ];
+  return add(built, corpora, runs, await gate(COVERAGE));
+}
+
+export const stages = [
+  { name: 'format', what: 'clang-format changes nothing',
+    run: () => one('format', 'clang-format-14', ['--dry-run', '-Werror', ...sources()]) },
+  { name: 'checks', what: 'layers, style, headers, no test forgotten; and that each check can fail',
+    run: async () => add(
+      await one('check-layers', 'tools/check-layers', []),
+      await one('check-style', 'tools/check-style', []),
+      await one('check-tests', 'tools/check-tests', []),
+      await one('check-headers', 'tools/check-headers', []),
+      await one('check-words', 'tools/check-words', []),
+      await tap('check-twins', 'tools/check-twins', [])) },
+  { name: 'build', what: 'gcc: the program as shipped, and with tests',
+    run: async () => add(
+      await build('build', ['--buildtype=release', '-Dtests=false']),
+      await build(GCC, ['-Dexpensive_checks=true'])) },
+  { name: 'symbols', what: 'the pure rooms have no clock, I/O, entropy or globals', needs: ['build'],
+    run: () => one('check-symbols', 'tools/check-symbols', libraries(GCC)) },
+  { name: 'unit', what: 'unit, property and corpus tests, gcc', needs: ['build'],
+    run: () => mesonTests(GCC) },
+  { name: 'asan', what: 'the same by clang with address and undefined behaviour sanitizers',
+    run: async () => {
+      const built = await build(ASAN, ['-Db_sanitize=address,undefined', ...SANITIZE], { cc: 'clang-14' });
+      return built.failed ? built : add(built, await mesonTests(ASAN, [], SANITIZER_ENV));
+    } },
+  { name: 'tsan', what: 'unit tests under the thread sanitizer',
+    run: async () => {
+      const built = await build(TSAN, ['-Db_sanitize=thread', ...SANITIZE], { cc: 'clang-14' });
+      return built.failed ? built :
+        add(built, await mesonTests(TSAN, ['--suite', 'unit'], SANITIZER_ENV));
+    } },
+  { name: 'sim', what: `${SIM_SEEDS} seeds of the simulator`, needs: ['build'],
+    run: () => sim(GCC, SIM_SEEDS) },
+  { name: 'fuzz', what: `each target for ${FUZZ_SECONDS} s`,
+    run: async () => {
+      const built = await build(FUZZ,
+        ['-Db_sanitize=address,undefined', '-Dfuzz=true', ...SANITIZE],
+        { cc: 'clang-14', targets: fuzzTargets().map(name => `test/fuzz/fuzz_${name}`).join(' ') });
+      return built.failed ? built : add(built, await fuzz(FUZZ, FUZZ_SECONDS));
+    } },
+  { name: 'manual', what: 'the man pages are sound',
+    run: async () => add(await Promise.all(globSync('doc/**/*.[1-8]').map(page =>
+      one(`mandoc-${path.basename(page)}`, 'mandoc', ['-Tlint', '-Wwarning', page])))) },
+  { name: 'system', what: 'the program from outside', needs: ['build'],
+    run: () => nodeTests('system', 'system', program('build')) },
+  { name: 'interop', what: 'official SDKs and the conformance suite', needs: ['build'],
+    run: () => nodeTests('interop', 'interop', { ...program('build'), LIMPET_BUILD: path.join(ROOT, GCC) }) },
+  { name: 'system-asan', what: 'the system tests with the program of the asan stage', needs: ['asan'],
+    run: () => nodeTests('system', 'system-asan', program(ASAN)) },
+  { name: 'coverage', what: 'corpora reach their parsers, the tests reach every file [P11]',
+    run: coverage },
+  { name: 'bench', what: 'the benchmark runs, short, without an error', needs: ['build'],
+    run: () => one('bench', 'test/bench/run', ['--smoke']) },
+];
