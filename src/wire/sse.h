@@ -58,6 +58,7 @@ struct lp_sse {
     bool id_touched;
     bool has_retry;
     bool has_fields; /* a field of any kind since the last dispatch */
+    bool reported;   /* the event was handed out: to be forgotten at the next feed */
     uint64_t retry_ms;
     size_t raw_bytes;
 };
