@@ -37,20 +37,24 @@ struct lp_json_token {
 
 typedef int (*lp_json_token_fn)(void *ctx, const struct lp_json_token *token);
 
+/* What may still come of a UTF-8 sequence. */
+struct lp_json_utf8 {
+    uint8_t left; /* continuation bytes to come */
+    uint8_t min;  /* bounds of the next one */
+    uint8_t max;
+};
+
 struct lp_json {
     lp_json_token_fn on_token;
     void *ctx;
-    size_t offset; /* bytes fed so far */
+    int verdict;   /* what stopped the reader: an error or on_token's word; 0 while it goes on */
+    size_t offset; /* bytes fed before the current piece */
     size_t token_begin;
     uint32_t depth;
     uint8_t state;
-    uint8_t substate; /* within a string, number, literal or UTF-8 sequence */
-    uint8_t utf8_left;
-    uint8_t utf8_min; /* bounds of the next continuation byte */
-    uint8_t utf8_max;
-    uint8_t hex_left;
-    uint16_t hex_value;
-    bool high_surrogate; /* a \uD8xx waits for its \uDCxx; lone surrogates are accepted */
+    uint8_t substate; /* within a BOM, number, literal or \u escape */
+    uint8_t literal;  /* the kind of token that is being spelled */
+    struct lp_json_utf8 utf8;
     bool is_key;
     bool has_escape;
     bool is_integer;
