@@ -1,0 +1,83 @@
+/* One event loop for one engine: performs the actions of seam/action.h on real sockets and reports
+ * the events of seam/event.h. This room is the only one with libuv, descriptors, clocks, files and
+ * signals; it knows nothing of HTTP or MCP.
+ *
+ *        engine 0            engine 1         ...   one thread each, nothing shared but mail and
+ * log events ^ | actions | v struct lp_loop  --mail-->  struct lp_loop       listener.h: accepting
+ * log.h: one writer thread
+ *
+ * Facts that callers may rely on
+ * - No event is ever delivered from within `perform`. What an action causes at once (a WRITE that
+ *   finds the connection broken, a CONNECT refused, a STORE) is told in the next turn of the loop.
+ * - A connection id is dead after CLOSE, LP_EV_BROKEN and LP_EV_CONNECT_FAILED. An action on a dead
+ *   id is harmless: WRITE and DRAIN answer LP_EBROKEN, everything else 0.
+ * - Between a WRITE that answered LP_EBROKEN and its BROKEN, READ and EOF may still come: what the
+ *   peer said before it hung up.
+ * - WRITE on a connection that is not open yet takes 0 bytes; a DRAIN on it waits for it.
+ * - READ_OFF costs no system call: the socket stays watched until something arrives. A paused
+ *   connection still reports a reset, and EOF too, at once when no unread bytes lie before it; with
+ *   unread bytes before it, both wait for READ_ON, so that bytes which did arrive are never lost.
+ *   After EOF a reset is noticed by the next write only.
+ * - CLOSE_LINGER while a DRAIN is out is CLOSE_RESET: an answer cut short must not look whole.
+ *   CLOSE_RESET on a unix socket is an ordinary close: the kernel has no reset there.
+ * - CONNECT: the addresses of a name are tried in the order of the resolver, each with its share of
+ *   the time that is left; timeout_ms 0 means no limit. A full unix backlog is tried again until
+ * the time is over. There is no TLS in this release: is_tls gives LP_EUNSUPPORTED.
+ * - There is no store in this release: a STORE is answered with LP_STORE_DOWN in the next turn.
+ * - `mono_us` is taken once per turn, and again after every 32 events of a long one.
+ * - An idle connection is one slab cell (about 260 bytes) and no buffer; all connections of a loop
+ *   read into one buffer of 64 KiB. */
+#ifndef LP_IO_LOOP_H
+#define LP_IO_LOOP_H
+
+#include "base/error.h"
+#include "seam/action.h"
+#include "seam/event.h"
+
+struct lp_log;
+struct lp_loop;
+
+typedef void (*lp_event_fn)(void *engine, const struct lp_event *event);
+
+struct lp_loop_args {
+    uint32_t number;    /* the engine's number, its address for MAIL */
+    uint32_t conn_max;  /* connections of both sides at once; 0: 65,536 */
+    struct lp_log *log; /* where LP_ACT_LOG lines go; NULL: nowhere. Not owned */
+};
+
+/* NULL: out of memory or of descriptors. */
+LP_MUST struct lp_loop *lp_loop_new(const struct lp_loop_args *args);
+
+/* Closes what is still open, without events. All loops must have returned from lp_loop_run. May
+ * wait for a name server that is being asked. NULL is fine. */
+void lp_loop_free(struct lp_loop *loop);
+
+/* The shell for the engine of this loop; may be used only in the thread that runs the loop. */
+struct lp_shell lp_loop_shell(struct lp_loop *loop);
+
+/* Before the loop runs: who gets the events. */
+void lp_loop_attach(struct lp_loop *loop, void *engine, lp_event_fn on_event);
+
+/* Before the loops run: makes the engines of a process known to each other. The loop of engine i is
+ * loops[i]; the array must outlive the loops. */
+void lp_loops_join(struct lp_loop *const *loops, uint32_t count);
+
+/* Runs until the engine has said STOPPED and the connections that linger are closed, or until
+ * lp_loop_end. */
+void lp_loop_run(struct lp_loop *loop);
+
+/* Runs loop 0 in this thread and each other one in its own; returns when all have returned.
+ * LP_ENOMEM when a thread cannot be started: those that run are ended. */
+LP_MUST int lp_loops_run(struct lp_loop *const *loops, uint32_t count);
+
+/* From any thread. The event reaches the engine in its own thread, in the order of these calls.
+ * LP_ENOMEM. */
+LP_MUST int lp_loop_config(struct lp_loop *loop, const void *config); /* LP_EV_CONFIG */
+LP_MUST int lp_loop_stop(struct lp_loop *loop);                       /* LP_EV_STOP, once */
+LP_MUST int lp_loop_end(struct lp_loop *loop);                        /* lp_loop_run returns soon */
+
+/* The two clocks, for what the app does before its loops run. */
+uint64_t lp_clock_mono_us(void);
+uint64_t lp_clock_wall_ms(void);
+
+#endif
