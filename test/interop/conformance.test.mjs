@@ -1,0 +1,81 @@
+// The official conformance suite, its server side: whatever a replica scores directly, three of it
+// behind the gateway must score too, scenario by scenario and check by check. Totals prove nothing (a
+// dead port scores as well), so every check's own verdict is compared.
+import assert from 'node:assert/strict';
+import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { suite, test } from 'node:test';
+import { folder, gateway } from '../system/lib/gateway.mjs';
+import { freePort } from '../system/lib/ports.mjs';
+import { MODULES, NODE, run } from '../system/lib/proc.mjs';
+import { conf, everything, urls } from '../system/lib/replicas.mjs';
+
+const CLI = path.join(MODULES, '@modelcontextprotocol/conformance/dist/index.js');
+const SCENARIOS = 32;
+const CHECKS = 44;
+
+// What server-everything passes; it lacks the suite's own tools, so the others fail by design.
+const EVERYTHING_PASSES = ['server-initialize', 'logging-set-level', 'ping', 'tools-list',
+  'tools-call-simple-text', 'tools-call-error', 'server-sse-multiple-streams', 'resources-list',
+  'resources-subscribe', 'resources-unsubscribe', 'prompts-list'];
+
+// Runs the suite and returns { summary: {scenario: [passed, failed]}, checks: {scenario: [...]} }.
+async function score(t, port) {
+  const out = path.join(folder(t), 'results');
+  mkdirSync(out);
+  const result = await run(NODE, [CLI, 'server', '--url', `http://localhost:${port}/mcp`,
+    '--suite', 'all', '--output-dir', out], { within: 90_000, cwd: out });
+  const text = (result.stdout + result.stderr).replace(/\x1b\[[0-9;]*m/g, '');
+  const summary = {};
+  for (const [, name, passed, failed] of text.matchAll(
+    /^\s*[✓✗~!]\s+([\w-]+): (\d+) passed, (\d+) failed/gm)) {
+    summary[name] = [Number(passed), Number(failed)];
+  }
+  return { summary, checks: readChecks(out), text };
+}
+
+function readChecks(dir) {
+  const checks = {};
+  for (const entry of readdirSync(dir, { recursive: true })) {
+    if (path.basename(entry) !== 'checks.json') continue;
+    const scenario = path.basename(path.dirname(entry))
+      .replace(/^server-(.*)-\d{4}-\d\d-\d\dT.*$/, '$1');
+    checks[scenario] = JSON.parse(readFileSync(path.join(dir, entry), 'utf8'))
+      .map(({ id, status }) => `${id}: ${status}`);
+  }
+  return checks;
+}
+
+const total = summary => Object.values(summary)
+  .reduce(([passed, failed], [p, f]) => [passed + p, failed + f], [0, 0]);
+
+suite('conformance', { concurrency: false }, () => {
+  test('a dead port passes no scenario that a server can pass', async t => {
+    const { summary } = await score(t, await freePort());
+    const [passed] = total(summary);
+    assert.ok(passed < CHECKS / 4, `a dead port passes ${passed} checks`);
+  });
+
+  test('our replica passes everything; three of it behind the gateway do the same', async t => {
+    const replicas = await conf(t, 3);
+    const direct = await score(t, replicas[0].port);
+    assert.equal(Object.keys(direct.summary).length, SCENARIOS, direct.text);
+    assert.deepEqual(total(direct.summary), [CHECKS, 0]);
+    const limpet = await gateway(t, { replicas: urls(replicas) });
+    const through = await score(t, limpet.port);
+    assert.deepEqual(through.summary, direct.summary);
+    assert.deepEqual(through.checks, direct.checks);
+  });
+
+  test("the reference server's passes and fails come out the same", async t => {
+    const replicas = await everything(t, 3);
+    const direct = await score(t, replicas[0].port);
+    const passing = Object.entries(direct.summary)
+      .filter(([, [passed, failed]]) => passed > 0 && failed === 0).map(([name]) => name);
+    for (const name of EVERYTHING_PASSES) assert.ok(passing.includes(name), `${name} passes`);
+    const limpet = await gateway(t, { replicas: urls(replicas) });
+    const through = await score(t, limpet.port);
+    assert.deepEqual(through.summary, direct.summary);
+    assert.deepEqual(through.checks, direct.checks);
+  });
+});
