@@ -14,8 +14,7 @@ enum { RESOLVED_MAX = 2 * 8192 }; /* two references of the greatest length that 
 
 #define TOKEN_MEMBER "lp"
 
-/* --- query members ------------------------------------------------------------------------------
- */
+/* --- query members --------------------------------------------------------------------------- */
 
 /* The next non-empty member of a query, the rest in *query; false at the end. */
 static bool next_member(struct lp_span *query, struct lp_span *ret_member)
@@ -76,8 +75,7 @@ static int append_member(struct lp_buf *out, const char *separator, struct lp_sp
     return err ? err : lp_buf_append(out, member);
 }
 
-/* --- from the upstream's announcement -----------------------------------------------------------
- */
+/* --- from the upstream's announcement -------------------------------------------------------- */
 
 static int check_origin(
     const struct lp_uri *target, const struct lp_uri *stream, const struct lp_uri *visible)
@@ -144,8 +142,7 @@ int lp_endpoint_split(struct lp_span data, const struct lp_uri *stream,
     return err;
 }
 
-/* --- towards the client, and back ---------------------------------------------------------------
- */
+/* --- towards the client, and back ------------------------------------------------------------ */
 
 int lp_endpoint_visible(
     struct lp_buf *out, struct lp_span sse_path, struct lp_span token, struct lp_span kept)

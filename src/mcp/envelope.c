@@ -84,8 +84,7 @@ static struct lp_span token_span(const struct scan *s, const struct lp_json_toke
     return lp_span(s->body + token->begin, token->end - token->begin);
 }
 
-/* --- names --------------------------------------------------------------------------------------
- */
+/* --- names ----------------------------------------------------------------------------------- */
 
 /* Whether a string token means `text`; a backslash is the rare case. */
 static bool token_is(struct lp_span token, bool has_escape, struct lp_span text)
@@ -111,8 +110,7 @@ static enum lp_rpc_method look_up_method(struct lp_span token, bool has_escape)
     return LP_RPC_OTHER;
 }
 
-/* --- tokens -------------------------------------------------------------------------------------
- */
+/* --- tokens ---------------------------------------------------------------------------------- */
 
 static int on_key(struct scan *s, const struct lp_json_token *token)
 {
@@ -255,8 +253,7 @@ static int on_token(void *ctx, const struct lp_json_token *token)
     return LP_OK;
 }
 
-/* --- entry points -------------------------------------------------------------------------------
- */
+/* --- entry points ---------------------------------------------------------------------------- */
 
 static int scan(struct lp_span body, struct lp_envelope *ret, bool is_part)
 {

@@ -29,8 +29,7 @@ enum {
 _Static_assert(SEALED_AT + PLAIN_MAX + SEAL_BYTES <= RAW_MAX, "LP_TICKET_TEXT_MAX always suffices");
 _Static_assert(LP_TICKET_NONCE_BYTES == crypto_aead_xchacha20poly1305_ietf_NPUBBYTES, "nonce");
 
-/* --- what the seal covers beside the content ---------------------------------------------------
- */
+/* --- what the seal covers beside the content ------------------------------------------------- */
 
 static size_t write_scope(const struct lp_ticket_scope *scope, unsigned char room[SCOPE_MAX])
 {
@@ -42,8 +41,7 @@ static size_t write_scope(const struct lp_ticket_scope *scope, unsigned char roo
     return 4 + scope->server.len;
 }
 
-/* --- numbers ------------------------------------------------------------------------------------
- */
+/* --- numbers --------------------------------------------------------------------------------- */
 
 static void write_u64(unsigned char room[8], uint64_t value)
 {
@@ -59,8 +57,7 @@ static uint64_t read_u64(const unsigned char bytes[8])
     return value;
 }
 
-/* --- the content as TLVs ------------------------------------------------------------------------
- */
+/* --- the content as TLVs --------------------------------------------------------------------- */
 
 static size_t write_tlv(unsigned char *room, enum tlv_tag tag, const void *bytes, size_t n)
 {
@@ -135,8 +132,7 @@ static bool read_plain(struct lp_span plain, struct lp_ticket *t)
     return plain.len == 0 && (seen & needed) == needed;
 }
 
-/* --- seal ---------------------------------------------------------------------------------------
- */
+/* --- seal ------------------------------------------------------------------------------------ */
 
 static int check_sizes(const struct lp_ticket *ticket)
 {
@@ -175,8 +171,7 @@ int lp_ticket_seal(const struct lp_keyring *ring, const struct lp_ticket_scope *
     return LP_OK;
 }
 
-/* --- open ---------------------------------------------------------------------------------------
- */
+/* --- open ------------------------------------------------------------------------------------ */
 
 static int decode_text(struct lp_span text, unsigned char raw[RAW_MAX], size_t *ret_len)
 {

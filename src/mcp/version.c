@@ -23,8 +23,7 @@ static const struct lp_span LEGACY[] = {
     {"2024-10-07", 10},
 };
 
-/* --- version strings ----------------------------------------------------------------------------
- */
+/* --- version strings ------------------------------------------------------------------------- */
 
 bool lp_version_is_legacy(struct lp_span version)
 {
@@ -51,8 +50,7 @@ bool lp_version_looks_modern(struct lp_span version)
     return memcmp(version.ptr, LP_VERSION_MODERN, DATE_LEN) >= 0;
 }
 
-/* --- headers ------------------------------------------------------------------------------------
- */
+/* --- headers --------------------------------------------------------------------------------- */
 
 struct header {
     uint32_t count;
@@ -94,8 +92,7 @@ static enum lp_reason refuse(enum lp_reason reason, const char *detail, const ch
     return reason;
 }
 
-/* --- modern: the header equals the body ---------------------------------------------------------
- */
+/* --- modern: the header equals the body ------------------------------------------------------ */
 
 /* Which member of params a method's Mcp-Name repeats. */
 static const struct name_rule {
@@ -237,8 +234,7 @@ static enum lp_reason judge_modern_header(
     return check_names(head, env, ret_detail);
 }
 
-/* --- what is no single message with a method ----------------------------------------------------
- */
+/* --- what is no single message with a method ------------------------------------------------- */
 
 /* Step 4. */
 static enum lp_reason judge_batch(
@@ -277,8 +273,7 @@ static enum lp_reason check_shape(const struct lp_envelope *env, const char **re
     return LP_REASON_none;
 }
 
-/* --- the order of it all ------------------------------------------------------------------------
- */
+/* --- the order of it all --------------------------------------------------------------------- */
 
 static enum lp_reason judge(const struct lp_head *head, const struct lp_envelope *env,
     enum lp_era *era, const char **ret_detail)
