@@ -229,9 +229,10 @@ ptrdiff_t lp_sse_feed(
     if (s->reported)
         forget_event(s);
     if (in.len && s->after_cr) {
-        /* Not counted in raw_bytes: it belongs to a line that is over. */
         at = in.ptr[0] == '\n' ? 1 : 0;
         s->after_cr = false;
+        /* Behind an empty line it belongs to an event that is over, and is not counted. */
+        s->raw_bytes += s->raw_bytes ? at : 0;
     }
     while (at < in.len && !ready) {
         ptrdiff_t n = feed_line(s, lp_span_from(in, at), ret_event, &ready);
