@@ -49,6 +49,7 @@
     X(session_owner_gone, 1, 404, -32001, "the session's replica is gone")                         \
     X(session_lost, 1, 404, -32001, "the session's replica does not know the session")             \
     X(session_closed, 1, 404, -32001, "the session's stream was closed")                           \
+    X(challenged, 1, 401, -32000, "the server asks for credentials")                               \
     /* the upstream is in trouble */                                                               \
     X(owner_in_doubt, 1, 503, -32603, "the session's replica cannot be reached just now")          \
     X(no_replica_up, 1, 503, -32603, "no replica can take a new session")                          \

@@ -1,7 +1,7 @@
 /* The engine: one thread's whole gateway, events in and actions out (design 1, 3, 4).
  *
- * It holds its connections (link), its exchanges, its view of the fleet and the homes of its share of
- * the sessions. Engines of one process share nothing but mail. No I/O, no clock, no entropy: the
+ * It holds its connections (link), its exchanges, its view of the fleet and the homes of its share
+ * of the sessions. Engines of one process share nothing but mail. No I/O, no clock, no entropy: the
  * program gives it a shell on libuv, the tests a simulator. */
 #ifndef LP_GATE_ENGINE_H
 #define LP_GATE_ENGINE_H
@@ -42,12 +42,13 @@ const struct lp_metrics *lp_engine_metrics(const struct lp_engine *engine);
 /* The connections, for the owner of the admin messages. */
 struct lp_links *lp_engine_links(struct lp_engine *engine);
 
-/* True once it takes new work: before LP_EV_STOP, with at least one replica of each server not gone. */
+/* True once it takes new work: before LP_EV_STOP, with at least one replica of each server not
+ * gone. */
 bool lp_engine_is_ready(const struct lp_engine *engine);
 
-/* What is known of the replicas (this engine's view), at most `max` rows; returns how many there are.
- * Spans point into the configuration. */
-uint32_t lp_engine_replicas(const struct lp_engine *engine, struct lp_metrics_replica *rows,
-    uint32_t max);
+/* What is known of the replicas (this engine's view), at most `max` rows; returns how many there
+ * are. Spans point into the configuration. */
+uint32_t lp_engine_replicas(
+    const struct lp_engine *engine, struct lp_metrics_replica *rows, uint32_t max);
 
 #endif

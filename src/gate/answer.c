@@ -1,0 +1,132 @@
+/* Answers that Limpet makes itself: status and body by the reason, the request's id echoed byte for
+ * byte (requirements [G6]; cases STA-11, STA-12). */
+#include "base/error.h"
+#include "gate/engine_priv.h"
+#include "mcp/reply.h"
+#include "wire/http1.h"
+
+enum { ANSWER_MAX = 70000 };
+
+/* An answer with a body of its own, whole at once. The other fields are in e->out_head already. */
+static void send_whole(struct lp_engine *e, struct lp_exchange *x, int status, struct lp_span type,
+    struct lp_span body)
+{
+    struct lp_head *head = e->out_head;
+    head->is_request = false;
+    head->status = (uint16_t)status;
+    head->reason = lp_http1_phrase(head->status);
+    head->body = body.len ? LP_BODY_LENGTH : LP_BODY_NONE;
+    head->body_bytes = body.len;
+    if (body.len)
+        (void)!lp_head_add(head, LP_FIELD_CONTENT_TYPE, type);
+    x->record.status = status;
+    x->record.bytes_out += body.len;
+    if (!x->record.first_byte_us)
+        x->record.first_byte_us = e->mono_us - x->begun_us;
+    lp_link_send_head(&e->links, x->down, head);
+    lp_link_send_body(&e->links, x->down, body);
+    lp_link_send_end(&e->links, x->down);
+    x->down_open = false;
+}
+
+static void add_fields(struct lp_engine *e, const struct lp_exchange *x, enum lp_reason reason)
+{
+    int status = lp_reason_info(reason)->http_status;
+    e->out_head->field_count = 0;
+    if (status == 503)
+        (void)!lp_head_add(e->out_head, LP_FIELD_RETRY_AFTER, LP_SPAN("1"));
+    if (status == 405)
+        (void)!lp_head_add(e->out_head, LP_FIELD_ALLOW, LP_SPAN("GET, POST, DELETE"));
+    if (reason == LP_REASON_challenged && x->server->challenge_len)
+        (void)!lp_head_add(e->out_head, LP_FIELD_WWW_AUTHENTICATE,
+            lp_span(x->server->challenge, x->server->challenge_len));
+}
+
+static bool wants_plain(const struct lp_exchange *x, enum lp_reason reason)
+{
+    if (!x->server || lp_reason_info(reason)->jsonrpc_code != -32001)
+        return false;
+    return lp_reply_wants_plain(lp_kept_value(&x->request, LP_FIELD_USER_AGENT),
+        x->server->conf->plain_404_agents, x->server->conf->plain_404_agent_count);
+}
+
+static int write_body(
+    struct lp_buf *body, const struct lp_exchange *x, enum lp_reason reason, const char *detail)
+{
+    struct lp_reply reply = {.reason = reason, .id = x->env.id, .detail = detail};
+    struct lp_buf data;
+    lp_buf_init(&data, ANSWER_MAX);
+    if (reason == LP_REASON_unknown_version &&
+        !lp_buf_append(&data, LP_SPAN("{\"supported\":" LP_VERSIONS_JSON ",\"requested\":")) &&
+        !lp_buf_append(&data, x->env.meta_version.len ? x->env.meta_version : LP_SPAN("null")) &&
+        !lp_buf_append(&data, LP_SPAN("}")))
+        reply.data = lp_buf_span(&data);
+    int err = lp_reply_write(body, &reply);
+    lp_buf_release(&data);
+    return err;
+}
+
+/* What has begun cannot be answered otherwise: it is broken off so that it does not look whole. */
+static void break_off(struct lp_engine *e, struct lp_exchange *x, enum lp_reason reason)
+{
+    if (x->down_open)
+        lp_link_abort(&e->links, x->down);
+    x->down_open = false;
+    lp_exchange_over(e, x, reason);
+}
+
+void lp_answer(
+    struct lp_engine *e, struct lp_exchange *x, enum lp_reason reason, const char *detail)
+{
+    LP_ASSERT(lp_reason_info(reason)->http_status);
+    lp_leg_close(e, x);
+    if (!x->down_open || x->down_begun) {
+        break_off(e, x, reason);
+        return;
+    }
+    struct lp_buf body;
+    lp_buf_init(&body, ANSWER_MAX);
+    add_fields(e, x, reason);
+    struct lp_span type = LP_SPAN("application/json");
+    int err = LP_OK;
+    if (wants_plain(x, reason)) {
+        type = LP_SPAN("text/plain; charset=utf-8");
+        err = lp_buf_append(&body, LP_SPAN("session not found\n"));
+    } else {
+        err = write_body(&body, x, reason, detail);
+    }
+    if (err)
+        lp_buf_clear(&body);
+    send_whole(e, x, lp_reason_info(reason)->http_status, type, lp_buf_span(&body));
+    lp_buf_release(&body);
+    lp_exchange_over(e, x, reason);
+}
+
+void lp_answer_dead_call(struct lp_engine *e, struct lp_exchange *x, enum lp_reason reason)
+{
+    struct lp_buf body;
+    lp_buf_init(&body, ANSWER_MAX);
+    e->out_head->field_count = 0;
+    if (write_body(&body, x, reason, NULL))
+        lp_buf_clear(&body);
+    send_whole(e, x, 200, LP_SPAN("application/json"), lp_buf_span(&body));
+    lp_buf_release(&body);
+    lp_exchange_over(e, x, reason);
+}
+
+void lp_answer_dead_event(struct lp_engine *e, struct lp_exchange *x, enum lp_reason reason)
+{
+    struct lp_buf body, event;
+    lp_buf_init(&body, ANSWER_MAX);
+    lp_buf_init(&event, ANSWER_MAX);
+    bool is_written = !write_body(&body, x, reason, NULL) &&
+        !lp_sse_write(&event, LP_SPAN("message"), LP_SPAN(""), lp_buf_span(&body));
+    if (is_written) {
+        lp_link_send_body(&e->links, x->down, lp_buf_span(&event));
+        lp_link_send_end(&e->links, x->down);
+        x->down_open = false;
+    }
+    lp_buf_release(&body);
+    lp_buf_release(&event);
+    break_off(e, x, reason);
+}

@@ -1,0 +1,339 @@
+/* The engine's frame: birth, the way of an event, timers, the graceful stop.
+ *
+ * Every event ends the same way: connections are flushed, exchanges that are over are freed, and
+ * the shell is asked for the next timer. What requests mean is decided in the other files of the
+ * room. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "gate/engine_priv.h"
+
+enum { SWEEP_US = 1000000 };
+
+static const struct lp_link_limits LIMITS = {
+    .idle_us = 75u * 1000000,
+    .request_us = 30u * 1000000,
+    .stalled_us = 60u * 1000000,
+};
+
+static int init_servers(struct lp_engine *e)
+{
+    e->servers = calloc(e->conf->server_count ? e->conf->server_count : 1, sizeof *e->servers);
+    if (!e->servers)
+        return LP_ENOMEM;
+    for (uint32_t i = 0; i < e->conf->server_count; i++) {
+        struct lp_server_state *server = &e->servers[i];
+        server->conf = &e->conf->servers[i];
+        server->index = i;
+        int err = lp_fleet_init(&server->fleet, server->conf, e->keyring);
+        if (err)
+            return err;
+        for (uint32_t r = 0; r < server->fleet.count; r++)
+            server->fleet.replicas[r].check =
+                (struct lp_timer){.kind = LP_TIMER_CHECK, .owner = (uint64_t)i << 32 | r};
+    }
+    return LP_OK;
+}
+
+static int init(struct lp_engine *e, const struct lp_engine_args *args)
+{
+    lp_heap_init(&e->timers);
+    lp_entropy_init(&e->entropy, args->seed);
+    lp_slab_init(&e->exchanges, sizeof(struct lp_exchange), LP_EXCHANGES_MAX);
+    lp_list_init(&e->dying);
+    int err = lp_links_init(&e->links, e->shell, &e->timers, &LIMITS);
+    if (!err)
+        err = lp_home_init(e);
+    if (!err)
+        err = init_servers(e);
+    e->out_head = calloc(1, sizeof *e->out_head);
+    return err ? err : e->out_head ? LP_OK : LP_ENOMEM;
+}
+
+int lp_engine_new(const struct lp_engine_args *args, struct lp_engine **ret)
+{
+    LP_ASSERT(args->count >= 1 && args->count <= LP_ENGINES_MAX && args->number < args->count);
+    struct lp_engine *e = aligned_alloc(64, (sizeof *e + 63) / 64 * 64);
+    if (!e)
+        return LP_ENOMEM;
+    *e = (struct lp_engine){.shell = args->shell,
+        .number = args->number,
+        .count = args->count,
+        .conf = args->conf,
+        .keyring = args->keyring,
+        .admin_ops = args->admin_ops,
+        .admin_ctx = args->admin_ctx,
+        .mono_us = args->mono_us,
+        .wall_ms = args->wall_ms,
+        .timer_at_us = UINT64_MAX};
+    int err = init(e, args);
+    if (err) {
+        lp_engine_free(e);
+        return err;
+    }
+    e->sweep_timer = (struct lp_timer){.kind = LP_TIMER_SWEEP};
+    e->stop_timer = (struct lp_timer){.kind = LP_TIMER_STOP};
+    lp_engine_arm(e, &e->sweep_timer, e->mono_us + SWEEP_US);
+    *ret = e;
+    return LP_OK;
+}
+
+static void free_exchanges(struct lp_engine *e)
+{
+    uint32_t cursor = 0;
+    lp_id id;
+    for (struct lp_exchange *x; (x = lp_slab_next(&e->exchanges, &cursor, &id));) {
+        lp_stream_fini(e, x);
+        lp_buf_release(&x->body);
+        lp_buf_release(&x->held);
+        lp_arena_fini(&x->arena);
+    }
+    lp_slab_fini(&e->exchanges);
+}
+
+void lp_engine_free(struct lp_engine *e)
+{
+    if (!e)
+        return;
+    free_exchanges(e);
+    if (e->links.head)
+        lp_links_fini(&e->links);
+    for (uint32_t i = 0; e->servers && i < e->conf->server_count; i++)
+        lp_fleet_fini(&e->servers[i].fleet);
+    free(e->servers);
+    free(e->out_head);
+    lp_home_fini(e);
+    lp_heap_fini(&e->timers);
+    free(e);
+}
+
+struct lp_exchange *lp_exchange_get(struct lp_engine *e, lp_id id)
+{
+    struct lp_exchange *x = lp_slab_get(&e->exchanges, id);
+    return x && x->phase != LP_PHASE_OVER ? x : NULL;
+}
+
+void lp_engine_arm(struct lp_engine *e, struct lp_timer *timer, uint64_t at_us)
+{
+    if (lp_heap_set(&e->timers, timer, at_us))
+        lp_engine_say(e, LP_LOG_ERROR, "out of memory: a timer could not be set");
+}
+
+/* --- log --- */
+
+void lp_engine_say(struct lp_engine *e, enum lp_log_level level, const char *fmt, ...)
+{
+    if ((int)level > e->conf->log_level)
+        return;
+    char text[512];
+    va_list args;
+    va_start(args, fmt);
+    int len = vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    size_t used = len < 0 ? 0 : (size_t)len < sizeof text ? (size_t)len : sizeof text - 1;
+    struct lp_action action = {
+        .kind = LP_ACT_LOG, .u.log = {.level = level, .line = lp_span(text, used)}};
+    e->shell->perform(e->shell->ctx, &action);
+}
+
+/* --- events --- */
+
+static void on_accepted(struct lp_engine *e, const struct lp_event *event)
+{
+    const struct lp_conn_facts *facts = &event->u.accepted;
+    bool is_full = e->links.client_count >= e->conf->conn_max;
+    bool has_owner = !facts->is_admin || e->admin_ops;
+    if (is_full || !has_owner || (e->stopping && !facts->is_admin)) {
+        if (is_full)
+            lp_engine_say(e, LP_LOG_WARN,
+                "a client connection was closed: connections_max (%u) is reached",
+                e->conf->conn_max);
+        struct lp_action action = {
+            .kind = LP_ACT_CLOSE, .conn = event->conn, .u.close = LP_CLOSE_NOW};
+        e->shell->perform(e->shell->ctx, &action);
+        return;
+    }
+    int err = facts->is_admin ? lp_link_accept(&e->links, event, e->admin_ops, e->admin_ctx)
+                              : lp_link_accept(&e->links, event, &lp_client_ops, e);
+    if (err) {
+        lp_engine_say(e, LP_LOG_ERROR, "out of memory: a client connection was closed");
+        return;
+    }
+    lp_metrics_add(&e->metrics, LP_METRIC_CONNECTIONS_ACCEPTED, 1);
+}
+
+static void end_standing_streams(struct lp_engine *e, bool all)
+{
+    uint32_t cursor = 0;
+    lp_id id;
+    for (struct lp_exchange *x; (x = lp_slab_next(&e->exchanges, &cursor, &id));) {
+        if (x->phase == LP_PHASE_OVER || (!all && !x->is_stream_get))
+            continue;
+        lp_leg_close(e, x);
+        if (x->down_open && !x->down_begun && all) {
+            lp_answer(e, x, LP_REASON_stopping, NULL);
+            continue;
+        }
+        if (x->down_open && x->is_sse && !all)
+            lp_link_send_end(&e->links, x->down);
+        else if (x->down_open)
+            lp_link_abort(&e->links, x->down);
+        x->down_open = false;
+        lp_exchange_over(e, x, LP_REASON_stopping);
+    }
+}
+
+static void on_stop(struct lp_engine *e)
+{
+    if (e->stopping)
+        return;
+    e->stopping = true;
+    lp_engine_arm(e, &e->stop_timer, e->mono_us + e->conf->stop_ms * 1000);
+    end_standing_streams(e, false);
+    lp_links_stop(&e->links);
+}
+
+static void on_timer(struct lp_engine *e, struct lp_timer *timer)
+{
+    switch (timer->kind) {
+    case LP_TIMER_LINK:
+        lp_links_timer(&e->links, timer, e->mono_us);
+        return;
+    case LP_TIMER_CHECK:
+        lp_check_timer(e, (uint32_t)(timer->owner >> 32), (uint32_t)timer->owner);
+        return;
+    case LP_TIMER_SWEEP:
+        lp_home_sweep(e);
+        for (uint32_t i = 0; i < e->conf->server_count; i++)
+            for (uint32_t r = 0; r < e->servers[i].fleet.count; r++)
+                lp_pool_sweep(e, &e->servers[i].fleet.replicas[r]);
+        lp_engine_arm(e, timer, e->mono_us + SWEEP_US);
+        return;
+    case LP_TIMER_STOP:
+        end_standing_streams(e, true);
+        return;
+    default:
+        break;
+    }
+    struct lp_exchange *x = lp_exchange_get(e, timer->owner);
+    if (x && timer->kind == LP_TIMER_EXCHANGE)
+        lp_exchange_timer(e, x);
+    else if (x && timer->kind == LP_TIMER_COMMENT)
+        lp_stream_comment(e, x);
+}
+
+static void on_mail(struct lp_engine *e, const struct lp_event *event)
+{
+    struct lp_mail mail;
+    LP_ASSERT(event->u.mail.bytes.len == sizeof mail);
+    memcpy(&mail, event->u.mail.bytes.ptr, sizeof mail);
+    lp_home_mail(e, &mail);
+}
+
+static void dispatch(struct lp_engine *e, const struct lp_event *event)
+{
+    switch (event->kind) {
+    case LP_EV_ACCEPTED:
+        on_accepted(e, event);
+        break;
+    case LP_EV_CONNECTED:
+    case LP_EV_CONNECT_FAILED:
+    case LP_EV_READ:
+    case LP_EV_EOF:
+    case LP_EV_BROKEN:
+    case LP_EV_DRAINED:
+        lp_links_event(&e->links, event);
+        break;
+    case LP_EV_TIMER:
+        e->timer_at_us = UINT64_MAX;
+        break;
+    case LP_EV_MAIL:
+        on_mail(e, event);
+        break;
+    case LP_EV_STOP:
+        on_stop(e);
+        break;
+    case LP_EV_STORE_REPLY: /* no store is asked in this release */
+    case LP_EV_CONFIG:      /* nor is the configuration reloaded */
+        break;
+    }
+}
+
+static void tell_stopped(struct lp_engine *e)
+{
+    if (!e->stopping || e->stopped || e->exchanges.live_count || e->links.client_count)
+        return;
+    e->stopped = true;
+    struct lp_action action = {.kind = LP_ACT_STOPPED};
+    e->shell->perform(e->shell->ctx, &action);
+}
+
+static void ask_for_timer(struct lp_engine *e)
+{
+    uint64_t at_us = lp_heap_next_us(&e->timers);
+    if (at_us == e->timer_at_us)
+        return;
+    /* An earlier wake-up than needed does no harm; asking for each change would. */
+    if (e->timer_at_us < at_us && e->timer_at_us > e->mono_us)
+        return;
+    e->timer_at_us = at_us;
+    struct lp_action action = {.kind = LP_ACT_TIMER, .u.timer_at_us = at_us};
+    e->shell->perform(e->shell->ctx, &action);
+}
+
+void lp_engine_event(struct lp_engine *e, const struct lp_event *event)
+{
+    e->mono_us = event->mono_us;
+    e->wall_ms = event->wall_ms;
+    e->links.now_us = event->mono_us;
+    dispatch(e, event);
+    for (struct lp_timer *timer; (timer = lp_heap_due(&e->timers, e->mono_us));)
+        on_timer(e, timer);
+    lp_links_flush(&e->links);
+    lp_exchange_bury(e);
+    tell_stopped(e);
+    ask_for_timer(e);
+}
+
+/* --- questions from the program --- */
+
+const struct lp_metrics *lp_engine_metrics(const struct lp_engine *e)
+{
+    return &e->metrics;
+}
+
+struct lp_links *lp_engine_links(struct lp_engine *e)
+{
+    return &e->links;
+}
+
+bool lp_engine_is_ready(const struct lp_engine *e)
+{
+    if (e->stopping)
+        return false;
+    for (uint32_t i = 0; i < e->conf->server_count; i++)
+        if (!lp_fleet_any_up(&e->servers[i].fleet))
+            return false;
+    return true;
+}
+
+uint32_t lp_engine_replicas(
+    const struct lp_engine *e, struct lp_metrics_replica *rows, uint32_t max)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < e->conf->server_count; i++) {
+        const struct lp_fleet *fleet = &e->servers[i].fleet;
+        for (uint32_t r = 0; r < fleet->count; r++, count++) {
+            const struct lp_replica *replica = &fleet->replicas[r];
+            if (count < max)
+                rows[count] = (struct lp_metrics_replica){.server = fleet->conf->name,
+                    .name = replica->conf->name,
+                    .state = lp_span_str(lp_replica_state_name(replica->state)),
+                    .sessions = replica->sessions,
+                    .incarnation = replica->incarnation};
+        }
+    }
+    return count;
+}

@@ -1,0 +1,321 @@
+/* Inside gate: the engine, its exchanges and its homes, shared by the files of this room only.
+ *
+ * Life of an exchange (exchange.c moves it, nobody else writes `phase`):
+ *
+ *   READING --route--> WAITING --connected--> SENT --head--> JUDGING --> RELAYING --> OVER
+ *      |                  |                     |               |
+ *      +---- answered here, or the client left, or the upstream broke: OVER, with a reason ----+
+ *
+ *   request.c   what the client sent: checks, body, scan, facts, verdict
+ *   leg.c       one attempt at a replica: connection, request head, failures and second attempts
+ *   response.c  what the replica answered: judged, rewritten, passed on
+ *   stream.c    event streams: comments, borders, the endpoint event of old SSE
+ *   answer.c    answers of our own
+ *   home.c      sessions by home, mail between engines
+ *   pool.c      kept connections, health checks */
+#ifndef LP_GATE_ENGINE_PRIV_H
+#define LP_GATE_ENGINE_PRIV_H
+
+#include "base/arena.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "gate/engine.h"
+#include "gate/fleet.h"
+#include "mcp/dialect.h"
+#include "mcp/endpoint.h"
+#include "mcp/entropy.h"
+#include "mcp/envelope.h"
+#include "mcp/ticket.h"
+#include "obs/record.h"
+#include "wire/sse.h"
+
+enum {
+    LP_BODY_HELD_MAX = 65536, /* a request body up to this is kept until the answer's head */
+    LP_ANSWER_HELD_MAX = LP_DIALECT_BODY_MAX, /* of an answer that may mean a lost session */
+    LP_EXCHANGES_MAX = 1 << 18,
+    LP_ARENA_MAX = 1 << 18,
+    LP_ATTEMPTS_MAX = 3,
+    LP_LEFT_BYTES_MAX = 4 << 20, /* read on behalf of a client that left: at most this */
+    LP_LEFT_US = 60 * 1000000,   /* and at most this long */
+    LP_REPLACE_TRIES_MAX = 6,
+    LP_SSE_HOLD_MAX = 65536,
+    LP_ENGINES_MAX = 64,
+};
+
+enum lp_timer_kind {
+    LP_TIMER_EXCHANGE = 16,
+    LP_TIMER_COMMENT,
+    LP_TIMER_CHECK,
+    LP_TIMER_SWEEP,
+    LP_TIMER_STOP,
+};
+
+enum lp_phase {
+    LP_PHASE_READING,
+    LP_PHASE_WAITING,
+    LP_PHASE_SENT,
+    LP_PHASE_JUDGING, /* the answer's head is held until its body says what it means */
+    LP_PHASE_RELAYING,
+    LP_PHASE_REPLACING, /* a 409 is held until the older stream is closed */
+    LP_PHASE_OVER,
+};
+
+struct lp_server_state {
+    const struct lp_conf_server *conf;
+    uint32_t index;
+    struct lp_fleet fleet;
+    enum lp_knowledge mints_ids;
+    bool challenges;
+    char challenge[512]; /* WWW-Authenticate of the last 401 */
+    size_t challenge_len;
+};
+
+/* A message head that outlives its codec: everything copied into the exchange's arena. */
+struct lp_kept_head {
+    enum lp_method method;
+    struct lp_span method_name;
+    struct lp_span path;
+    struct lp_span query; /* null pointer: none */
+    uint16_t status;
+    struct lp_span reason;
+    enum lp_body_kind body;
+    uint64_t body_bytes;
+    uint32_t field_count;
+    struct lp_field *fields;
+};
+
+struct lp_leg {
+    lp_id link;
+    struct lp_stream up; /* valid from phase SENT on */
+    bool open;           /* the stream at the replica is in progress */
+    bool reused;
+    bool counted_opening;
+    uint32_t replica; /* index in the fleet */
+};
+
+struct lp_exchange {
+    lp_id id;
+    struct lp_server_state *server;
+    enum lp_phase phase;
+    struct lp_arena arena;
+    struct lp_list dying;
+
+    /* the client's side */
+    struct lp_stream down;
+    bool down_open;
+    bool down_begun;   /* the answer's head is out */
+    bool down_blocked; /* the client takes no more for now */
+    bool client_left;
+    bool body_done;
+    bool body_streams; /* the body is passed on while it comes */
+    bool is_made;      /* by the engine: there is no client */
+    struct lp_kept_head request;
+    struct lp_buf body;
+    uint64_t body_seen;
+
+    /* what it means */
+    struct lp_envelope env;
+    enum lp_era era;
+    enum lp_door door;
+    struct lp_verdict verdict;
+    enum lp_id_state id_state;
+    bool id_is_sse;
+    bool is_stream_get;       /* GET that opens or resumes a stream */
+    bool is_standalone;       /* ... without Last-Event-ID */
+    struct lp_span client_id; /* the session id as the client sent it */
+    struct lp_ticket ticket;
+    struct lp_span target; /* old SSE: path and query at the replica */
+
+    /* the replica's side */
+    struct lp_leg leg;
+    uint32_t attempts;
+    uint32_t replace_tries;
+    struct lp_kept_head answer; /* while judging */
+    struct lp_buf held;         /* its body so far */
+    bool answer_done;
+
+    /* an event stream on its way to the client */
+    bool is_sse;
+    bool is_old_sse;
+    bool endpoint_done;
+    bool has_session_stream; /* its home knows it as the session's standalone stream */
+    uint8_t bom_seen;
+    struct lp_sse_border border;
+    struct lp_sse *sse; /* old SSE only: the events */
+    struct lp_timer comment_timer;
+    uint64_t last_event_us;
+
+    struct lp_timer timer;
+    uint64_t begun_us;
+    uint64_t left_bytes;
+    enum lp_reason reason;
+    enum lp_reason end_reason; /* why the answer ended, when it ended whole */
+    struct lp_record record;
+};
+
+struct lp_session {
+    struct lp_key key;
+    struct lp_list lru;
+    uint64_t used_us;
+    uint32_t server;
+    uint32_t replica;
+    uint32_t incarnation;
+    uint32_t stream_engine; /* of the standalone GET stream */
+    lp_id stream_exchange;  /* 0: none */
+};
+
+enum lp_mail_kind {
+    LP_MAIL_OPENED,   /* to the home: key, server, replica */
+    LP_MAIL_ENDED,    /* to the home: key */
+    LP_MAIL_USED,     /* to the home: key */
+    LP_MAIL_COUNT,    /* to all: server, replica, delta */
+    LP_MAIL_CLOSED,   /* to all: an old-SSE stream was seen to close: key */
+    LP_MAIL_STATE,    /* to all: server, replica, state */
+    LP_MAIL_LEARNT,   /* to all: server mints ids (delta 1) or not (2), challenges (3) */
+    LP_MAIL_STREAM,   /* to the home: key, exchange: the session's standalone stream is mine */
+    LP_MAIL_UNSTREAM, /* to the home: key, exchange: it has ended */
+    LP_MAIL_EVICT,    /* to the home: key, exchange: the replica says 409 to mine */
+    LP_MAIL_YIELD,    /* from the home to the holder: exchange; other: who asked */
+    LP_MAIL_YIELDED,  /* to who asked: exchange: closed, or there was none */
+};
+
+struct lp_mail {
+    uint32_t kind;
+    uint32_t from;
+    struct lp_key key;
+    uint32_t server;
+    uint32_t replica;
+    int32_t delta;
+    uint32_t other_engine;
+    lp_id exchange;
+    lp_id other_exchange;
+};
+
+enum { LP_SESSIONS_MAX = 1 << 18, LP_CLOSED_MAX = 8192, LP_SESSION_IDLE_S = 1800 };
+
+struct lp_engine {
+    const struct lp_shell *shell;
+    uint32_t number;
+    uint32_t count;
+    const struct lp_conf *conf;
+    const struct lp_keyring *keyring;
+    const struct lp_message_ops *admin_ops;
+    void *admin_ctx;
+    struct lp_heap timers;
+    struct lp_links links;
+    struct lp_entropy entropy;
+    struct lp_metrics metrics;
+    struct lp_server_state *servers;
+    struct lp_slab exchanges;
+    struct lp_list dying;
+    struct lp_head *out_head; /* the head being sent */
+    uint64_t mono_us;
+    uint64_t wall_ms;
+    uint64_t timer_at_us; /* what the shell was last asked for */
+    bool stopping;
+    bool stopped;
+    struct lp_timer stop_timer;
+    struct lp_timer sweep_timer;
+
+    /* home.c */
+    struct lp_slab sessions;
+    struct lp_map session_by_key;
+    struct lp_list session_lru; /* oldest first */
+    struct lp_map closed_by_key;
+    struct lp_key *closed_ring;
+    uint32_t closed_next;
+
+    char room[LP_TICKET_TEXT_MAX]; /* scratch for one ticket */
+};
+
+/* engine.c */
+struct lp_exchange *lp_exchange_get(struct lp_engine *e, lp_id id);
+void lp_engine_say(struct lp_engine *e, enum lp_log_level level, const char *fmt, ...)
+    LP_PRINTF(3, 4);
+void lp_engine_arm(struct lp_engine *e, struct lp_timer *timer, uint64_t at_us);
+
+/* exchange.c */
+extern const struct lp_message_ops lp_client_ops;
+struct lp_exchange *lp_exchange_new(struct lp_engine *e);
+void lp_exchange_set_phase(struct lp_exchange *x, enum lp_phase phase);
+/* Over, for this reason: the log line, the counters, and memory at the end of the event. Both sides
+ * must have been ended or left by then. */
+void lp_exchange_over(struct lp_engine *e, struct lp_exchange *x, enum lp_reason reason);
+void lp_exchange_bury(struct lp_engine *e);
+void lp_exchange_timer(struct lp_engine *e, struct lp_exchange *x);
+/* The client's side cannot be answered any more, or needs no answer. */
+void lp_exchange_client_left(struct lp_engine *e, struct lp_exchange *x, enum lp_reason why);
+int lp_head_keep(struct lp_exchange *x, const struct lp_head *head, struct lp_kept_head *ret);
+struct lp_span lp_kept_value(const struct lp_kept_head *head, enum lp_field_id id);
+bool lp_exchange_is_call(const struct lp_exchange *x);
+
+/* request.c */
+void lp_request_head(struct lp_engine *e, struct lp_stream s, const struct lp_head *head);
+void lp_request_body(struct lp_engine *e, struct lp_exchange *x, struct lp_span bytes);
+void lp_request_end(struct lp_engine *e, struct lp_exchange *x);
+void lp_request_refused(struct lp_engine *e, struct lp_exchange *x, enum lp_reason why);
+
+/* leg.c */
+extern const struct lp_message_ops lp_replica_ops;
+void lp_leg_start(struct lp_engine *e, struct lp_exchange *x, uint32_t replica);
+void lp_leg_close(struct lp_engine *e, struct lp_exchange *x);
+void lp_leg_done(struct lp_engine *e, struct lp_exchange *x);
+struct lp_replica *lp_leg_replica(const struct lp_exchange *x);
+
+/* response.c */
+void lp_response_head(struct lp_engine *e, struct lp_exchange *x, const struct lp_head *head);
+void lp_response_body(struct lp_engine *e, struct lp_exchange *x, struct lp_span bytes);
+void lp_response_end(struct lp_engine *e, struct lp_exchange *x, bool whole);
+/* The replica's connection broke after the request was written. */
+void lp_response_broke(struct lp_engine *e, struct lp_exchange *x, enum lp_reason why);
+/* After a 409: the older stream is closed as far as we know, so the GET is tried again; or nobody
+ * answered, and the 409 is passed on. */
+void lp_response_yielded(struct lp_engine *e, struct lp_exchange *x, bool closed);
+
+/* stream.c */
+void lp_stream_begin(struct lp_engine *e, struct lp_exchange *x);
+/* Passes a piece on; false: the client is behind. */
+bool lp_stream_pass(struct lp_engine *e, struct lp_exchange *x, struct lp_span bytes);
+void lp_stream_comment(struct lp_engine *e, struct lp_exchange *x);
+void lp_stream_fini(struct lp_engine *e, struct lp_exchange *x);
+
+/* answer.c */
+/* Answers the client for this reason and ends the exchange. */
+void lp_answer(
+    struct lp_engine *e, struct lp_exchange *x, enum lp_reason reason, const char *detail);
+/* A JSON-RPC error in a 200: the call was sent and will never be answered. */
+void lp_answer_dead_call(struct lp_engine *e, struct lp_exchange *x, enum lp_reason reason);
+/* The same as an event of a running stream. */
+void lp_answer_dead_event(struct lp_engine *e, struct lp_exchange *x, enum lp_reason reason);
+
+/* home.c */
+LP_MUST int lp_home_init(struct lp_engine *e);
+void lp_home_fini(struct lp_engine *e);
+void lp_home_sweep(struct lp_engine *e);
+void lp_home_mail(struct lp_engine *e, const struct lp_mail *mail);
+void lp_mail_send(struct lp_engine *e, uint32_t to, const struct lp_mail *mail);
+void lp_mail_all(struct lp_engine *e, const struct lp_mail *mail);
+void lp_home_opened(struct lp_engine *e, const struct lp_exchange *x, struct lp_key key);
+void lp_home_ended(struct lp_engine *e, struct lp_key key);
+void lp_home_used(struct lp_engine *e, struct lp_key key);
+bool lp_home_is_closed(const struct lp_engine *e, struct lp_key key);
+void lp_home_replica_gone(struct lp_engine *e, uint32_t server, uint32_t replica);
+uint32_t lp_home_of(const struct lp_engine *e, struct lp_key key);
+
+/* pool.c */
+/* A kept connection that is fit for use, or 0. */
+lp_id lp_pool_take(struct lp_engine *e, struct lp_replica *r);
+void lp_pool_give(struct lp_engine *e, struct lp_replica *r, lp_id link);
+void lp_pool_sweep(struct lp_engine *e, struct lp_replica *r);
+void lp_pool_drop_all(struct lp_engine *e, struct lp_replica *r);
+/* Health checks and what connections showed; they tell the other engines. */
+void lp_check_timer(struct lp_engine *e, uint32_t server, uint32_t replica);
+void lp_check_now(struct lp_engine *e, uint32_t server, uint32_t replica);
+void lp_replica_connected(struct lp_engine *e, uint32_t server, uint32_t replica);
+void lp_replica_failed(struct lp_engine *e, uint32_t server, uint32_t replica, int error);
+void lp_replica_broke(struct lp_engine *e, uint32_t server, uint32_t replica);
+void lp_replica_changed(struct lp_engine *e, uint32_t server, uint32_t replica);
+struct lp_endpoint lp_replica_endpoint(
+    const struct lp_engine *e, uint32_t server, uint32_t replica);
+
+#endif

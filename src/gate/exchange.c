@@ -1,0 +1,276 @@
+/* Exchanges: birth, the table of legal moves, time-outs and the one way of ending.
+ *
+ * Every exchange ends exactly once, in lp_exchange_over, with a named reason: the access line, the
+ * counters and the release of what it held are there and nowhere else. */
+#include "base/error.h"
+#include "gate/engine_priv.h"
+
+struct lp_exchange *lp_exchange_new(struct lp_engine *e)
+{
+    lp_id id;
+    struct lp_exchange *x = lp_slab_new(&e->exchanges, &id);
+    if (!x)
+        return NULL;
+    x->id = id;
+    x->begun_us = e->mono_us;
+    lp_arena_init(&x->arena, LP_ARENA_MAX);
+    lp_buf_init(&x->body, LP_BODY_HELD_MAX);
+    lp_buf_init(&x->held, LP_ANSWER_HELD_MAX);
+    lp_list_init(&x->dying);
+    x->timer = (struct lp_timer){.kind = LP_TIMER_EXCHANGE, .owner = id};
+    x->comment_timer = (struct lp_timer){.kind = LP_TIMER_COMMENT, .owner = id};
+    x->record = (struct lp_record){.wall_ms = e->wall_ms, .engine = e->number};
+    lp_metrics_add(&e->metrics, LP_METRIC_REQUESTS, 1);
+    lp_metrics_add(&e->metrics, LP_METRIC_REQUESTS_OPEN, 1);
+    return x;
+}
+
+/* From each phase (row) the phases that may follow. */
+#define TO(phase) (1u << LP_PHASE_##phase)
+static const unsigned MOVES[] = {
+    [LP_PHASE_READING] = TO(WAITING) | TO(OVER),
+    [LP_PHASE_WAITING] = TO(WAITING) | TO(SENT) | TO(OVER),
+    [LP_PHASE_SENT] = TO(WAITING) | TO(JUDGING) | TO(RELAYING) | TO(REPLACING) | TO(OVER),
+    [LP_PHASE_JUDGING] = TO(RELAYING) | TO(OVER),
+    [LP_PHASE_RELAYING] = TO(OVER),
+    [LP_PHASE_REPLACING] = TO(WAITING) | TO(JUDGING) | TO(RELAYING) | TO(OVER),
+    [LP_PHASE_OVER] = 0,
+};
+
+void lp_exchange_set_phase(struct lp_exchange *x, enum lp_phase phase)
+{
+    LP_ASSERT(MOVES[x->phase] & (1u << phase));
+    x->phase = phase;
+}
+
+static void write_access_line(struct lp_engine *e, struct lp_exchange *x)
+{
+    if (!e->conf->access_log)
+        return;
+    struct lp_buf line;
+    lp_buf_init(&line, 4096);
+    struct lp_action action = {.kind = LP_ACT_LOG, .u.log.level = LP_LOG_ACCESS};
+    if (!lp_record_write(&line, &x->record, e->conf->access_format == LP_LOG_JSON)) {
+        action.u.log.line = lp_buf_span(&line);
+        e->shell->perform(e->shell->ctx, &action);
+    }
+    lp_buf_release(&line);
+}
+
+void lp_exchange_over(struct lp_engine *e, struct lp_exchange *x, enum lp_reason reason)
+{
+    LP_ASSERT(reason != LP_REASON_none && !x->down_open && !x->leg.open);
+    lp_exchange_set_phase(x, LP_PHASE_OVER);
+    x->reason = x->record.reason = reason;
+    x->record.duration_us = e->mono_us - x->begun_us;
+    lp_stream_fini(e, x);
+    lp_heap_cancel(&e->timers, &x->timer);
+    lp_metrics_reason(&e->metrics, reason);
+    lp_metrics_add(&e->metrics, LP_METRIC_REQUESTS_OPEN, -1);
+    if (x->record.status)
+        lp_metrics_status(&e->metrics, x->record.status);
+    write_access_line(e, x);
+    lp_list_push_back(&e->dying, &x->dying);
+}
+
+void lp_exchange_bury(struct lp_engine *e)
+{
+    while (!lp_list_empty(&e->dying)) {
+        struct lp_exchange *x = LP_CONTAINER(e->dying.next, struct lp_exchange, dying);
+        lp_list_remove(&x->dying);
+        lp_buf_release(&x->body);
+        lp_buf_release(&x->held);
+        lp_arena_fini(&x->arena);
+        lp_slab_free(&e->exchanges, x->id);
+    }
+}
+
+bool lp_exchange_is_call(const struct lp_exchange *x)
+{
+    return x->request.method == LP_METHOD_POST && !x->env.is_batch && x->env.has_id &&
+        x->env.method != LP_RPC_NONE;
+}
+
+/* Legacy: who leaves a POST has not cancelled it; the replica is read on within a bound. Leaving a
+ * GET stream or a modern request ends it at the replica at once (requirements [G10]). */
+static bool goes_on_without_client(const struct lp_exchange *x)
+{
+    return x->request.method == LP_METHOD_POST && x->era == LP_ERA_LEGACY && x->body_done &&
+        x->leg.open && x->phase != LP_PHASE_WAITING;
+}
+
+void lp_exchange_client_left(struct lp_engine *e, struct lp_exchange *x, enum lp_reason why)
+{
+    x->down_open = false;
+    if (goes_on_without_client(x)) {
+        x->client_left = true;
+        x->end_reason = why;
+        lp_heap_cancel(&e->timers, &x->comment_timer);
+        lp_link_resume(&e->links, x->leg.up);
+        lp_engine_arm(e, &x->timer, e->mono_us + LP_LEFT_US);
+        return;
+    }
+    lp_leg_close(e, x);
+    lp_exchange_over(e, x, why);
+}
+
+/* The only timer of an exchange: the first byte of the answer is late, the 409's older stream did
+ * not yield, or a client that left was served long enough. */
+void lp_exchange_timer(struct lp_engine *e, struct lp_exchange *x)
+{
+    if (x->client_left) {
+        lp_leg_close(e, x);
+        lp_exchange_over(e, x, x->end_reason);
+        return;
+    }
+    if (x->phase == LP_PHASE_REPLACING) {
+        lp_response_yielded(e, x, x->replace_tries > 0);
+        return;
+    }
+    if (x->phase != LP_PHASE_SENT && x->phase != LP_PHASE_JUDGING)
+        return;
+    lp_leg_close(e, x);
+    lp_answer(e, x, LP_REASON_first_byte_timeout, NULL);
+}
+
+/* --- heads that outlive their codec --- */
+
+static char *put(char *at, struct lp_span *span)
+{
+    if (span->len)
+        memcpy(at, span->ptr, span->len);
+    *span = lp_span(span->ptr ? at : NULL, span->len);
+    return at + span->len;
+}
+
+int lp_head_keep(struct lp_exchange *x, const struct lp_head *head, struct lp_kept_head *ret)
+{
+    struct lp_kept_head kept = {.method = head->method,
+        .method_name = head->method_name,
+        .path = head->target,
+        .status = head->status,
+        .reason = head->reason,
+        .body = head->body,
+        .body_bytes = head->body_bytes,
+        .field_count = head->field_count};
+    size_t bytes = kept.method_name.len + kept.path.len + kept.reason.len;
+    for (uint32_t i = 0; i < head->field_count; i++)
+        bytes += head->fields[i].name.len + head->fields[i].value.len;
+    kept.fields = lp_arena_alloc(&x->arena, (head->field_count + 1) * sizeof *kept.fields);
+    char *at = lp_arena_alloc(&x->arena, bytes + 1);
+    if (!kept.fields || !at)
+        return LP_ENOMEM;
+    memcpy(kept.fields, head->fields, head->field_count * sizeof *kept.fields);
+    at = put(at, &kept.method_name);
+    at = put(at, &kept.path);
+    at = put(at, &kept.reason);
+    for (uint32_t i = 0; i < kept.field_count; i++) {
+        at = put(at, &kept.fields[i].name);
+        at = put(at, &kept.fields[i].value);
+    }
+    *ret = kept;
+    return LP_OK;
+}
+
+struct lp_span lp_kept_value(const struct lp_kept_head *head, enum lp_field_id id)
+{
+    for (uint32_t i = 0; i < head->field_count; i++)
+        if (head->fields[i].id == id)
+            return head->fields[i].value;
+    return lp_span(NULL, 0);
+}
+
+/* --- the client's callbacks --- */
+
+static void client_head(void *ctx, uint64_t tag, struct lp_stream s, const struct lp_head *head)
+{
+    (void)tag;
+    lp_request_head(ctx, s, head);
+}
+
+static void client_body(void *ctx, uint64_t tag, struct lp_stream s, struct lp_span bytes)
+{
+    (void)s;
+    struct lp_exchange *x = lp_exchange_get(ctx, tag);
+    if (x)
+        lp_request_body(ctx, x, bytes);
+}
+
+static void client_end(void *ctx, uint64_t tag, struct lp_stream s, bool whole)
+{
+    (void)s;
+    (void)whole;
+    struct lp_exchange *x = lp_exchange_get(ctx, tag);
+    if (x)
+        lp_request_end(ctx, x);
+}
+
+static void client_writable(void *ctx, uint64_t tag, struct lp_stream s)
+{
+    (void)s;
+    struct lp_engine *e = ctx;
+    struct lp_exchange *x = lp_exchange_get(e, tag);
+    if (!x)
+        return;
+    x->down_blocked = false;
+    if (x->leg.open)
+        lp_link_resume(&e->links, x->leg.up);
+}
+
+/* The client has ended its side. A legacy POST is still answered; what waits for events is left. */
+static void client_gone_quiet(void *ctx, uint64_t tag, struct lp_stream s)
+{
+    struct lp_engine *e = ctx;
+    struct lp_exchange *x = lp_exchange_get(e, tag);
+    if (!x || !x->down_open || goes_on_without_client(x) || x->phase == LP_PHASE_READING)
+        return;
+    if (x->request.method == LP_METHOD_POST && x->era == LP_ERA_LEGACY)
+        return;
+    lp_link_abort(&e->links, s);
+    lp_exchange_client_left(e, x, LP_REASON_client_left);
+}
+
+static void client_reset(void *ctx, uint64_t tag, struct lp_stream s, enum lp_reason why)
+{
+    (void)s;
+    struct lp_exchange *x = lp_exchange_get(ctx, tag);
+    if (x)
+        lp_exchange_client_left(ctx, x, why);
+}
+
+static void client_refused(void *ctx, uint64_t tag, struct lp_stream s, enum lp_reason why)
+{
+    struct lp_engine *e = ctx;
+    struct lp_exchange *x = lp_exchange_get(e, tag);
+    if (!x) {
+        x = lp_exchange_new(e);
+        if (!x) {
+            lp_link_abort(&e->links, s);
+            return;
+        }
+        x->down = s;
+        x->down_open = true;
+        x->record.peer = lp_link_peer(&e->links, s.link);
+        lp_link_set_tag(&e->links, s.link, x->id);
+    }
+    lp_request_refused(e, x, why);
+}
+
+static void client_closed(void *ctx, uint64_t tag, lp_id link, enum lp_reason why)
+{
+    (void)ctx;
+    (void)tag;
+    (void)link;
+    (void)why;
+}
+
+const struct lp_message_ops lp_client_ops = {
+    .head = client_head,
+    .body = client_body,
+    .end = client_end,
+    .writable = client_writable,
+    .left = client_gone_quiet,
+    .reset = client_reset,
+    .refused = client_refused,
+    .closed = client_closed,
+};

@@ -1,0 +1,185 @@
+/* State of the replicas, and the pick for what has no owner yet (gate/fleet.h). */
+#include "gate/fleet.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+int lp_fleet_init(
+    struct lp_fleet *fleet, const struct lp_conf_server *conf, const struct lp_keyring *ring)
+{
+    *fleet = (struct lp_fleet){.conf = conf};
+    fleet->replicas =
+        calloc(conf->replica_count ? conf->replica_count : 1, sizeof *fleet->replicas);
+    if (!fleet->replicas)
+        return LP_ENOMEM;
+    fleet->count = conf->replica_count;
+    for (uint32_t i = 0; i < fleet->count; i++) {
+        struct lp_replica *r = &fleet->replicas[i];
+        r->conf = &conf->replicas[i];
+        r->incarnation = 1;
+        r->keep_us = LP_POOL_IDLE_DEFAULT_US;
+        r->pooled = calloc(LP_POOL_MAX, sizeof *r->pooled);
+        if (!r->pooled)
+            return LP_ENOMEM;
+        for (uint32_t k = 0; k < ring->count; k++)
+            lp_ring_key_hash_name(&ring->keys[k], r->conf->name, r->hash[k]);
+    }
+    return LP_OK;
+}
+
+void lp_fleet_fini(struct lp_fleet *fleet)
+{
+    for (uint32_t i = 0; i < fleet->count; i++)
+        free(fleet->replicas[i].pooled);
+    free(fleet->replicas);
+    *fleet = (struct lp_fleet){0};
+}
+
+static bool set_state(struct lp_replica *r, enum lp_replica_state state)
+{
+    bool changed = r->state != state;
+    r->state = state;
+    return changed;
+}
+
+/* The process behind the address may be another one from here on. */
+static void suspect(struct lp_replica *r)
+{
+    if (!r->broke)
+        r->incarnation++;
+    r->broke = true;
+}
+
+bool lp_fleet_succeeded(struct lp_replica *r)
+{
+    r->broke = false;
+    r->unreachable = false;
+    r->refused = 0;
+    r->doubt_since_us = 0;
+    return r->state == LP_REPLICA_DRAINING ? false : set_state(r, LP_REPLICA_UP);
+}
+
+static bool enter_doubt(struct lp_replica *r, uint64_t now_us)
+{
+    if (r->state == LP_REPLICA_GONE)
+        return false;
+    if (!r->doubt_since_us)
+        r->doubt_since_us = now_us;
+    return set_state(r, LP_REPLICA_DOUBT);
+}
+
+bool lp_fleet_refused(struct lp_replica *r, uint64_t now_us)
+{
+    suspect(r);
+    r->refused++;
+    /* Nothing listens at the address, twice: memory sessions of a process there are gone. */
+    if (r->refused >= 2)
+        return set_state(r, LP_REPLICA_GONE);
+    return enter_doubt(r, now_us);
+}
+
+bool lp_fleet_timed_out(struct lp_replica *r, uint64_t now_us)
+{
+    r->unreachable = true;
+    return enter_doubt(r, now_us);
+}
+
+bool lp_fleet_check_age(struct lp_replica *r, uint64_t gone_after_us, uint64_t now_us)
+{
+    if (r->state != LP_REPLICA_DOUBT || now_us - r->doubt_since_us < gone_after_us)
+        return false;
+    suspect(r);
+    return set_state(r, LP_REPLICA_GONE);
+}
+
+void lp_fleet_broke(struct lp_replica *r)
+{
+    suspect(r);
+}
+
+bool lp_fleet_adopt(struct lp_replica *r, enum lp_replica_state state, uint64_t now_us)
+{
+    if (state == LP_REPLICA_UP)
+        return lp_fleet_succeeded(r);
+    suspect(r);
+    if (!r->doubt_since_us)
+        r->doubt_since_us = now_us;
+    return set_state(r, state);
+}
+
+uint32_t lp_fleet_find(const struct lp_fleet *fleet, uint32_t ring_index,
+    const unsigned char hash[LP_REPLICA_HASH_BYTES])
+{
+    for (uint32_t i = 0; i < fleet->count; i++)
+        if (memcmp(fleet->replicas[i].hash[ring_index], hash, LP_REPLICA_HASH_BYTES) == 0)
+            return i;
+    return fleet->count;
+}
+
+bool lp_fleet_any_up(const struct lp_fleet *fleet)
+{
+    for (uint32_t i = 0; i < fleet->count; i++)
+        if (fleet->replicas[i].state != LP_REPLICA_GONE)
+            return true;
+    return false;
+}
+
+/* Lower is better: sessions in proportion to the weight. */
+static bool has_less(const struct lp_replica *a, const struct lp_replica *b)
+{
+    uint64_t load_a = (uint64_t)(a->sessions + a->opening) * b->conf->weight;
+    uint64_t load_b = (uint64_t)(b->sessions + b->opening) * a->conf->weight;
+    return load_a < load_b;
+}
+
+/* The best of those in `state`, looking at all of them from the turn on; count when there is none.
+ */
+static uint32_t pick_in_state(
+    const struct lp_fleet *fleet, enum lp_replica_state state, bool by_load, uint32_t avoid)
+{
+    uint32_t best = fleet->count;
+    for (uint32_t i = 0; i < fleet->count; i++) {
+        uint32_t at = (fleet->turn + i) % fleet->count;
+        const struct lp_replica *r = &fleet->replicas[at];
+        if (at == avoid || r->state != state)
+            continue;
+        if (best == fleet->count)
+            best = at;
+        else if (by_load && has_less(r, &fleet->replicas[best]))
+            best = at;
+    }
+    return best;
+}
+
+uint32_t lp_fleet_pick(struct lp_fleet *fleet, bool for_session, uint32_t avoid)
+{
+    static const enum lp_replica_state ORDER[] = {LP_REPLICA_UP, LP_REPLICA_DOUBT};
+    bool by_load = for_session && fleet->conf->balance == LP_BALANCE_LEAST_SESSIONS;
+    for (size_t i = 0; i < sizeof ORDER / sizeof *ORDER; i++) {
+        uint32_t at = pick_in_state(fleet, ORDER[i], by_load, avoid);
+        if (at < fleet->count) {
+            fleet->turn = (at + 1) % fleet->count;
+            return at;
+        }
+    }
+    if (avoid < fleet->count && fleet->replicas[avoid].state != LP_REPLICA_GONE)
+        return avoid;
+    return fleet->count;
+}
+
+const char *lp_replica_state_name(enum lp_replica_state state)
+{
+    switch (state) {
+    case LP_REPLICA_UP:
+        return "up";
+    case LP_REPLICA_DOUBT:
+        return "doubt";
+    case LP_REPLICA_GONE:
+        return "gone";
+    case LP_REPLICA_DRAINING:
+        return "draining";
+    }
+    return "";
+}

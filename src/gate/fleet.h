@@ -1,0 +1,84 @@
+/* The replicas of one server entry as one engine sees them: state, incarnation, sessions, kept
+ * connections (requirements [G7], [G8]). A replica's state follows what its connections do:
+ *
+ *   up --refused once, time-out--> doubt --refused again, or gone_after without success--> gone
+ *   any --a connection or an answer--> up
+ *
+ * The incarnation moves when connections broke or were refused since the last success: then the
+ * process behind the address may be another one. Pure: time is an argument; connecting for a check
+ * is the caller's. */
+#ifndef LP_GATE_FLEET_H
+#define LP_GATE_FLEET_H
+
+#include "base/heap.h"
+#include "base/slab.h"
+#include "conf/conf.h"
+#include "gate/route.h"
+#include "mcp/keyring.h"
+
+enum {
+    LP_POOL_MAX = 512,                 /* kept connections per replica and engine */
+    LP_POOL_IDLE_DEFAULT_US = 1500000, /* until the replica says how long it keeps them */
+    LP_CHECK_DOUBT_US = 250000,        /* between two checks while in doubt */
+    LP_CHECK_GONE_US = 500000,         /* and while gone */
+};
+
+struct lp_pooled {
+    lp_id link;
+    uint64_t since_us;
+};
+
+struct lp_replica {
+    const struct lp_conf_replica *conf;
+    enum lp_replica_state state;
+    bool unreachable;     /* in doubt by time-outs, not by refusals */
+    bool broke;           /* a connection broke or was refused since the last success */
+    uint32_t refused;     /* refusals in a row */
+    uint32_t incarnation; /* from 1 */
+    uint32_t sessions;    /* live, as far as known */
+    uint32_t opening;     /* initializes under way from this engine */
+    uint64_t doubt_since_us;
+    uint64_t keep_us;      /* how long a kept connection may be idle */
+    struct lp_timer check; /* next health check */
+    lp_id check_link;
+    uint32_t pooled_count;
+    struct lp_pooled *pooled; /* LP_POOL_MAX, allocated with the fleet */
+    unsigned char hash[LP_KEYRING_MAX][LP_REPLICA_HASH_BYTES];
+};
+
+struct lp_fleet {
+    const struct lp_conf_server *conf;
+    uint32_t count;
+    uint32_t turn; /* round robin */
+    struct lp_replica *replicas;
+};
+
+LP_MUST int lp_fleet_init(
+    struct lp_fleet *fleet, const struct lp_conf_server *conf, const struct lp_keyring *ring);
+void lp_fleet_fini(struct lp_fleet *fleet);
+
+/* Each returns true when the state changed. */
+bool lp_fleet_succeeded(struct lp_replica *r);
+bool lp_fleet_refused(struct lp_replica *r, uint64_t now_us);
+bool lp_fleet_timed_out(struct lp_replica *r, uint64_t now_us);
+bool lp_fleet_check_age(struct lp_replica *r, uint64_t gone_after_us, uint64_t now_us);
+/* A connection broke while it was in use: says nothing of the state, but of the incarnation. */
+void lp_fleet_broke(struct lp_replica *r);
+/* Takes over what another engine has seen. */
+bool lp_fleet_adopt(struct lp_replica *r, enum lp_replica_state state, uint64_t now_us);
+
+/* The replica that a ticket names under one key of the ring; fleet->count when there is none. */
+uint32_t lp_fleet_find(const struct lp_fleet *fleet, uint32_t ring_index,
+    const unsigned char hash[LP_REPLICA_HASH_BYTES]);
+
+/* True when at least one replica is not gone. */
+bool lp_fleet_any_up(const struct lp_fleet *fleet);
+
+/* Picks for a new session by the configured balance; for_session false: plain turn. Replicas that
+ * are up come first, then those in doubt; `avoid` (an index, or UINT32_MAX) only if it is the only
+ * one. fleet->count when all are gone. */
+uint32_t lp_fleet_pick(struct lp_fleet *fleet, bool for_session, uint32_t avoid);
+
+const char *lp_replica_state_name(enum lp_replica_state state);
+
+#endif

@@ -1,0 +1,311 @@
+/* Sessions by home, and the mail between engines (design 4).
+ *
+ * A session's home is the engine that its key hashes to. There is the one record of it: when it was
+ * last used, on which replica it is, who holds its standalone stream. A plain forward asks nobody;
+ * the record only improves things (balance, idle accounting, the 409 of a second stream). What
+ * every engine should know (counts, closed old-SSE streams, replica states) goes to all by mail.
+ * Mail to oneself is handled at once, so one engine alone needs no mailbox. */
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "gate/engine_priv.h"
+
+int lp_home_init(struct lp_engine *e)
+{
+    lp_slab_init(&e->sessions, sizeof(struct lp_session), LP_SESSIONS_MAX);
+    lp_map_init(&e->session_by_key);
+    lp_map_init(&e->closed_by_key);
+    lp_list_init(&e->session_lru);
+    e->closed_ring = calloc(LP_CLOSED_MAX, sizeof *e->closed_ring);
+    return e->closed_ring ? LP_OK : LP_ENOMEM;
+}
+
+void lp_home_fini(struct lp_engine *e)
+{
+    lp_slab_fini(&e->sessions);
+    lp_map_fini(&e->session_by_key);
+    lp_map_fini(&e->closed_by_key);
+    free(e->closed_ring);
+    e->closed_ring = NULL;
+}
+
+uint32_t lp_home_of(const struct lp_engine *e, struct lp_key key)
+{
+    return (uint32_t)(key.hi % e->count);
+}
+
+/* --- mail --- */
+
+void lp_mail_send(struct lp_engine *e, uint32_t to, const struct lp_mail *mail)
+{
+    struct lp_mail stamped = *mail;
+    stamped.from = e->number;
+    if (to == e->number) {
+        lp_home_mail(e, &stamped);
+        return;
+    }
+    struct lp_action action = {.kind = LP_ACT_MAIL,
+        .u.mail = {.to = to, .bytes = lp_span((const char *)&stamped, sizeof stamped)}};
+    e->shell->perform(e->shell->ctx, &action);
+}
+
+void lp_mail_all(struct lp_engine *e, const struct lp_mail *mail)
+{
+    for (uint32_t i = 0; i < e->count; i++)
+        lp_mail_send(e, i, mail);
+}
+
+/* --- the records --- */
+
+static struct lp_session *find(struct lp_engine *e, struct lp_key key)
+{
+    return lp_slab_get(&e->sessions, lp_map_get(&e->session_by_key, key));
+}
+
+static void count(struct lp_engine *e, uint32_t server, uint32_t replica, int32_t delta)
+{
+    struct lp_mail mail = {
+        .kind = LP_MAIL_COUNT, .server = server, .replica = replica, .delta = delta};
+    lp_mail_all(e, &mail);
+}
+
+static void forget(struct lp_engine *e, struct lp_session *s)
+{
+    count(e, s->server, s->replica, -1);
+    lp_list_remove(&s->lru);
+    lp_slab_free(&e->sessions, lp_map_remove(&e->session_by_key, s->key));
+}
+
+static void touch(struct lp_engine *e, struct lp_session *s)
+{
+    s->used_us = e->mono_us;
+    lp_list_remove(&s->lru);
+    lp_list_push_back(&e->session_lru, &s->lru);
+}
+
+static void remember(struct lp_engine *e, const struct lp_mail *mail)
+{
+    lp_id id;
+    if (find(e, mail->key))
+        return;
+    if (e->sessions.live_count == LP_SESSIONS_MAX)
+        forget(e, LP_CONTAINER(e->session_lru.next, struct lp_session, lru));
+    struct lp_session *s = lp_slab_new(&e->sessions, &id);
+    if (!s || lp_map_put(&e->session_by_key, mail->key, id)) {
+        if (s)
+            lp_slab_free(&e->sessions, id);
+        return;
+    }
+    s->key = mail->key;
+    s->server = mail->server;
+    s->replica = mail->replica;
+    s->incarnation = (uint32_t)mail->delta;
+    lp_list_init(&s->lru);
+    touch(e, s);
+    count(e, s->server, s->replica, 1);
+}
+
+/* Idle records go: what they count has most likely left. Their tickets still route. */
+void lp_home_sweep(struct lp_engine *e)
+{
+    enum { AT_ONCE_MAX = 1024 };
+    for (int i = 0; i < AT_ONCE_MAX && !lp_list_empty(&e->session_lru); i++) {
+        struct lp_session *s = LP_CONTAINER(e->session_lru.next, struct lp_session, lru);
+        if (e->mono_us - s->used_us < (uint64_t)LP_SESSION_IDLE_S * 1000000)
+            return;
+        forget(e, s);
+    }
+}
+
+void lp_home_replica_gone(struct lp_engine *e, uint32_t server, uint32_t replica)
+{
+    uint32_t cursor = 0;
+    lp_id id;
+    for (struct lp_session *s; (s = lp_slab_next(&e->sessions, &cursor, &id));)
+        if (s->server == server && s->replica == replica)
+            forget(e, s);
+}
+
+/* --- from the exchanges of this engine --- */
+
+void lp_home_opened(struct lp_engine *e, const struct lp_exchange *x, struct lp_key key)
+{
+    struct lp_mail mail = {.kind = LP_MAIL_OPENED,
+        .key = key,
+        .server = x->server->index,
+        .replica = x->leg.replica,
+        .delta = (int32_t)lp_leg_replica(x)->incarnation};
+    lp_mail_send(e, lp_home_of(e, key), &mail);
+}
+
+void lp_home_ended(struct lp_engine *e, struct lp_key key)
+{
+    struct lp_mail mail = {.kind = LP_MAIL_ENDED, .key = key};
+    lp_metrics_add(&e->metrics, LP_METRIC_SESSIONS_ENDED, 1);
+    lp_mail_send(e, lp_home_of(e, key), &mail);
+}
+
+/* For a session at home here the record is touched; a foreign home hears of use now and then, since
+ * idle time is counted in minutes. */
+void lp_home_used(struct lp_engine *e, struct lp_key key)
+{
+    enum { TELL_ONE_IN = 64 };
+    uint32_t home = lp_home_of(e, key);
+    if (home == e->number) {
+        struct lp_session *s = find(e, key);
+        if (s)
+            touch(e, s);
+    } else if (lp_entropy_below(&e->entropy, TELL_ONE_IN) == 0) {
+        struct lp_mail mail = {.kind = LP_MAIL_USED, .key = key};
+        lp_mail_send(e, home, &mail);
+    }
+}
+
+bool lp_home_is_closed(const struct lp_engine *e, struct lp_key key)
+{
+    return lp_map_get(&e->closed_by_key, key) != 0;
+}
+
+static void remember_closed(struct lp_engine *e, struct lp_key key)
+{
+    struct lp_key *cell = &e->closed_ring[e->closed_next++ % LP_CLOSED_MAX];
+    if (cell->hi || cell->lo)
+        lp_map_remove(&e->closed_by_key, *cell);
+    *cell = key;
+    if (lp_map_put(&e->closed_by_key, key, 1))
+        *cell = (struct lp_key){0, 0}; /* no memory: the owner's word counts */
+}
+
+/* --- the one standalone stream of a session --- */
+
+static void on_stream(struct lp_engine *e, const struct lp_mail *mail)
+{
+    remember(e, mail); /* if it was opened through another process, or before a restart */
+    struct lp_session *s = find(e, mail->key);
+    if (!s)
+        return;
+    s->stream_engine = mail->from;
+    s->stream_exchange = mail->exchange;
+}
+
+static void on_unstream(struct lp_engine *e, const struct lp_mail *mail)
+{
+    struct lp_session *s = find(e, mail->key);
+    if (s && s->stream_engine == mail->from && s->stream_exchange == mail->exchange)
+        s->stream_exchange = 0;
+}
+
+static void on_evict(struct lp_engine *e, const struct lp_mail *mail)
+{
+    struct lp_session *s = find(e, mail->key);
+    if (!s || !s->stream_exchange) {
+        /* The replica may just not have noticed yet that an older one has gone. */
+        struct lp_mail none = {.kind = LP_MAIL_YIELDED, .exchange = mail->exchange};
+        lp_mail_send(e, mail->from, &none);
+        return;
+    }
+    struct lp_mail yield = {.kind = LP_MAIL_YIELD,
+        .exchange = s->stream_exchange,
+        .other_engine = mail->from,
+        .other_exchange = mail->exchange};
+    s->stream_exchange = 0;
+    lp_mail_send(e, s->stream_engine, &yield);
+}
+
+static void on_yield(struct lp_engine *e, const struct lp_mail *mail)
+{
+    struct lp_exchange *x = lp_exchange_get(e, mail->exchange);
+    if (x) {
+        lp_metrics_add(&e->metrics, LP_METRIC_STREAMS_REPLACED, 1);
+        lp_leg_close(e, x);
+        if (x->down_open)
+            lp_link_send_end(&e->links, x->down);
+        x->down_open = false;
+        lp_exchange_over(e, x, LP_REASON_replaced);
+    }
+    struct lp_mail yielded = {.kind = LP_MAIL_YIELDED, .exchange = mail->other_exchange};
+    lp_mail_send(e, mail->other_engine, &yielded);
+}
+
+/* --- what everybody hears --- */
+
+static struct lp_replica *replica_of(struct lp_engine *e, const struct lp_mail *mail)
+{
+    return &e->servers[mail->server].fleet.replicas[mail->replica];
+}
+
+static void on_count(struct lp_engine *e, const struct lp_mail *mail)
+{
+    struct lp_replica *r = replica_of(e, mail);
+    if (mail->delta > 0 || r->sessions > 0)
+        r->sessions += (uint32_t)mail->delta;
+}
+
+static void on_state(struct lp_engine *e, const struct lp_mail *mail)
+{
+    if (mail->from == e->number)
+        return;
+    if (lp_fleet_adopt(replica_of(e, mail), (enum lp_replica_state)mail->delta, e->mono_us)) {
+        lp_replica_changed(e, mail->server, mail->replica);
+        lp_check_timer(e, mail->server, mail->replica);
+    }
+}
+
+static void on_learnt(struct lp_engine *e, const struct lp_mail *mail)
+{
+    struct lp_server_state *server = &e->servers[mail->server];
+    if (mail->delta == 3)
+        server->challenges = true;
+    else
+        server->mints_ids = mail->delta == 1 ? LP_YES : LP_NO;
+}
+
+void lp_home_mail(struct lp_engine *e, const struct lp_mail *mail)
+{
+    struct lp_session *s = NULL;
+    struct lp_exchange *x = NULL;
+    switch ((enum lp_mail_kind)mail->kind) {
+    case LP_MAIL_OPENED:
+        remember(e, mail);
+        break;
+    case LP_MAIL_ENDED:
+        s = find(e, mail->key);
+        if (s)
+            forget(e, s);
+        break;
+    case LP_MAIL_USED:
+        s = find(e, mail->key);
+        if (s)
+            touch(e, s);
+        break;
+    case LP_MAIL_COUNT:
+        on_count(e, mail);
+        break;
+    case LP_MAIL_CLOSED:
+        remember_closed(e, mail->key);
+        break;
+    case LP_MAIL_STATE:
+        on_state(e, mail);
+        break;
+    case LP_MAIL_LEARNT:
+        on_learnt(e, mail);
+        break;
+    case LP_MAIL_STREAM:
+        on_stream(e, mail);
+        break;
+    case LP_MAIL_UNSTREAM:
+        on_unstream(e, mail);
+        break;
+    case LP_MAIL_EVICT:
+        on_evict(e, mail);
+        break;
+    case LP_MAIL_YIELD:
+        on_yield(e, mail);
+        break;
+    case LP_MAIL_YIELDED:
+        x = lp_exchange_get(e, mail->exchange);
+        if (x)
+            lp_response_yielded(e, x, true);
+        break;
+    }
+}

@@ -1,0 +1,424 @@
+/* One attempt at a replica: its connection, the request head as the replica gets it, and what is
+ * done when the attempt fails before an answer's head (requirements [G8], [G12]; design 9.1).
+ *
+ * A request is sent again only if it cannot have run (nothing of it was handed over, or the
+ * connection was refused) or if running it twice does no harm. */
+#include <stdio.h>
+
+#include "base/error.h"
+#include "gate/engine_priv.h"
+
+struct lp_replica *lp_leg_replica(const struct lp_exchange *x)
+{
+    return &x->server->fleet.replicas[x->leg.replica];
+}
+
+static void count_opening(struct lp_exchange *x, bool on)
+{
+    if (x->leg.counted_opening == on)
+        return;
+    x->leg.counted_opening = on;
+    lp_leg_replica(x)->opening += on ? 1 : -1u;
+}
+
+void lp_leg_close(struct lp_engine *e, struct lp_exchange *x)
+{
+    if (x->server)
+        count_opening(x, false);
+    if (x->leg.open)
+        lp_link_abort(&e->links, x->leg.up);
+    else if (x->leg.link)
+        lp_link_close(&e->links, x->leg.link, LP_CLOSE_NOW);
+    x->leg.open = false;
+    x->leg.link = 0;
+}
+
+void lp_leg_done(struct lp_engine *e, struct lp_exchange *x)
+{
+    count_opening(x, false);
+    lp_pool_give(e, lp_leg_replica(x), x->leg.link);
+    x->leg.open = false;
+    x->leg.link = 0;
+}
+
+/* --- the head that the replica gets --- */
+
+/* Fields that are not passed on: the hop's own, and those that are set anew. */
+static bool is_replaced(enum lp_field_id id)
+{
+    switch (id) {
+    case LP_FIELD_HOST:
+    case LP_FIELD_ORIGIN:
+    case LP_FIELD_EXPECT:
+    case LP_FIELD_CONTENT_LENGTH:
+    case LP_FIELD_ACCEPT:
+    case LP_FIELD_FORWARDED:
+    case LP_FIELD_X_FORWARDED_FOR:
+    case LP_FIELD_X_FORWARDED_PROTO:
+    case LP_FIELD_X_FORWARDED_HOST:
+    case LP_FIELD_TRACEPARENT:
+    case LP_FIELD_MCP_SESSION_ID:
+        return true;
+    default:
+        return lp_field_is_hop_by_hop(id);
+    }
+}
+
+/* Named in a Connection field, and so for this hop only. */
+static bool is_named_by_connection(const struct lp_kept_head *head, struct lp_span name)
+{
+    for (uint32_t i = 0; i < head->field_count; i++)
+        if (head->fields[i].id == LP_FIELD_CONNECTION &&
+            lp_field_list_has(head->fields[i].value, name))
+            return true;
+    return false;
+}
+
+/* A compressed answer could neither be judged nor kept flowing event by event. */
+static bool is_unwanted(const struct lp_field *field)
+{
+    return lp_span_ieq(field->name, LP_SPAN("accept-encoding"));
+}
+
+static void copy_fields(struct lp_head *head, const struct lp_kept_head *from)
+{
+    bool has_connection = lp_kept_value(from, LP_FIELD_CONNECTION).ptr != NULL;
+    uint64_t seen = 0; /* singletons that are there twice, equal, go out once */
+    for (uint32_t i = 0; i < from->field_count; i++) {
+        const struct lp_field *field = &from->fields[i];
+        if (is_replaced(field->id) || (field->id == LP_FIELD_OTHER && is_unwanted(field)))
+            continue;
+        if (has_connection && is_named_by_connection(from, field->name))
+            continue;
+        bool is_single = field->id == LP_FIELD_MCP_PROTOCOL_VERSION ||
+            field->id == LP_FIELD_AUTHORIZATION || field->id == LP_FIELD_CONTENT_TYPE ||
+            field->id == LP_FIELD_LAST_EVENT_ID;
+        if (is_single && (seen & (1ull << field->id)))
+            continue;
+        seen |= 1ull << field->id;
+        head->fields[head->field_count++] = *field;
+    }
+}
+
+static struct lp_span accept_for(const struct lp_exchange *x)
+{
+    if (x->request.method == LP_METHOD_GET)
+        return LP_SPAN("text/event-stream");
+    return LP_SPAN("application/json, text/event-stream");
+}
+
+/* "192.0.2.7:1234" without its port. */
+static struct lp_span peer_address(struct lp_span peer)
+{
+    while (peer.len && peer.ptr[peer.len - 1] != ':')
+        peer.len--;
+    return peer.len ? lp_span(peer.ptr, peer.len - 1) : LP_SPAN("unknown");
+}
+
+static void add_forwarded(struct lp_engine *e, struct lp_exchange *x, struct lp_head *head)
+{
+    struct lp_span address = peer_address(x->record.peer);
+    struct lp_span host = lp_kept_value(&x->request, LP_FIELD_HOST);
+    bool is_tls = lp_link_facts(&e->links, x->down.link).is_tls;
+    struct lp_span proto = is_tls ? LP_SPAN("https") : LP_SPAN("http");
+    bool is_ipv6 = address.len && address.ptr[0] == '[';
+    char *text = lp_arena_alloc(&x->arena, address.len + host.len + 64);
+    if (!text)
+        return;
+    int len = snprintf(text, address.len + host.len + 64, "for=%s%.*s%s;proto=%.*s;host=\"%.*s\"",
+        is_ipv6 ? "\"" : "", (int)address.len, address.ptr, is_ipv6 ? "\"" : "", (int)proto.len,
+        proto.ptr, (int)host.len, host.ptr ? host.ptr : "");
+    (void)!lp_head_add(head, LP_FIELD_FORWARDED, lp_span(text, (size_t)len));
+    if (is_ipv6)
+        address = lp_span(address.ptr + 1, address.len - 2);
+    (void)!lp_head_add(head, LP_FIELD_X_FORWARDED_FOR, address);
+    (void)!lp_head_add(head, LP_FIELD_X_FORWARDED_PROTO, proto);
+    if (host.ptr)
+        (void)!lp_head_add(head, LP_FIELD_X_FORWARDED_HOST, host);
+}
+
+enum { TRACEPARENT_BYTES = 55, TRACE_ID_AT = 3, TRACE_ID_BYTES = 32, SPAN_ID_AT = 36 };
+
+static void put_hex(struct lp_engine *e, char *at, size_t digits)
+{
+    unsigned char bytes[16];
+    lp_entropy_bytes(&e->entropy, bytes, digits / 2);
+    for (size_t i = 0; i < digits; i++)
+        at[i] = "0123456789abcdef"[i % 2 ? bytes[i / 2] & 15 : bytes[i / 2] >> 4];
+}
+
+/* W3C trace context: a client's is passed on as it is, else a trace begins here. */
+static void add_trace(struct lp_engine *e, struct lp_exchange *x, struct lp_head *head)
+{
+    struct lp_span parent = lp_kept_value(&x->request, LP_FIELD_TRACEPARENT);
+    if (parent.len < TRACEPARENT_BYTES) {
+        char *text = lp_arena_alloc(&x->arena, TRACEPARENT_BYTES);
+        if (!text)
+            return;
+        memcpy(text, "00-", 3);
+        put_hex(e, text + TRACE_ID_AT, TRACE_ID_BYTES);
+        text[SPAN_ID_AT - 1] = '-';
+        put_hex(e, text + SPAN_ID_AT, 16);
+        memcpy(text + TRACEPARENT_BYTES - 3, "-01", 3);
+        parent = lp_span(text, TRACEPARENT_BYTES);
+    }
+    x->record.trace_id = lp_span(parent.ptr + TRACE_ID_AT, TRACE_ID_BYTES);
+    (void)!lp_head_add(head, LP_FIELD_TRACEPARENT, parent);
+}
+
+static struct lp_span target_of(struct lp_exchange *x)
+{
+    if (x->id_is_sse)
+        return x->target;
+    struct lp_span path =
+        x->is_old_sse ? x->server->conf->sse_upstream : lp_leg_replica(x)->conf->path;
+    if (!x->request.query.ptr)
+        return path;
+    size_t len = path.len + 1 + x->request.query.len;
+    char *text = lp_arena_alloc(&x->arena, len);
+    if (!text)
+        return path;
+    memcpy(text, path.ptr, path.len);
+    text[path.len] = '?';
+    memcpy(text + path.len + 1, x->request.query.ptr, x->request.query.len);
+    return lp_span(text, len);
+}
+
+static void frame_body(const struct lp_exchange *x, struct lp_head *head)
+{
+    if (x->body_streams) {
+        head->body = x->request.body;
+        head->body_bytes = x->request.body_bytes;
+    } else if (x->body.len) {
+        head->body = LP_BODY_LENGTH;
+        head->body_bytes = x->body.len;
+    } else {
+        head->body = LP_BODY_NONE;
+        head->body_bytes = 0;
+    }
+}
+
+static void build_head(struct lp_engine *e, struct lp_exchange *x)
+{
+    struct lp_head *head = e->out_head;
+    const struct lp_conf_address *address = &lp_leg_replica(x)->conf->address;
+    head->is_request = true;
+    head->method = x->request.method;
+    head->method_name = x->request.method_name;
+    head->target = target_of(x);
+    head->field_count = 0;
+    frame_body(x, head);
+    (void)!lp_head_add(
+        head, LP_FIELD_HOST, address->is_unix ? LP_SPAN("localhost") : address->authority);
+    if (x->request.method != LP_METHOD_OPTIONS)
+        (void)!lp_head_add(head, LP_FIELD_ACCEPT, accept_for(x));
+    copy_fields(head, &x->request);
+    if (x->verdict.kind == LP_VERDICT_FORWARD && !x->id_is_sse)
+        (void)!lp_head_add(head, LP_FIELD_MCP_SESSION_ID, x->ticket.upstream_id);
+    if (!x->is_made)
+        add_forwarded(e, x, head);
+    add_trace(e, x, head);
+}
+
+/* --- sending --- */
+
+static uint64_t answer_limit_us(const struct lp_exchange *x)
+{
+    const struct lp_conf_server *conf = x->server->conf;
+    return (x->id_is_sse ? conf->sse_post_ms : conf->first_byte_ms) * 1000;
+}
+
+static void send_request(struct lp_engine *e, struct lp_exchange *x)
+{
+    lp_exchange_set_phase(x, LP_PHASE_SENT);
+    x->leg.up = lp_link_begin(&e->links, x->leg.link);
+    x->leg.open = true;
+    lp_engine_arm(e, &x->timer, e->mono_us + answer_limit_us(x));
+    build_head(e, x);
+    lp_link_send_head(&e->links, x->leg.up, e->out_head);
+    if (x->body.len)
+        lp_link_send_body(&e->links, x->leg.up, lp_buf_span(&x->body));
+    lp_metrics_add(&e->metrics, LP_METRIC_BYTES_TO_REPLICAS, (int64_t)x->body.len);
+    if (!x->body_streams || x->body_done) {
+        lp_link_send_end(&e->links, x->leg.up);
+        return;
+    }
+    lp_buf_release(&x->body);
+    lp_link_resume(&e->links, x->down);
+}
+
+static void open_connection(struct lp_engine *e, struct lp_exchange *x)
+{
+    struct lp_endpoint to = lp_replica_endpoint(e, x->server->index, x->leg.replica);
+    lp_metrics_add(&e->metrics, LP_METRIC_UPSTREAM_CONNECTS, 1);
+    if (lp_link_open(&e->links, &to, &lp_replica_ops, e, &x->leg.link)) {
+        x->leg.link = 0;
+        lp_answer(e, x, LP_REASON_over_capacity, NULL);
+        return;
+    }
+    lp_link_set_tag(&e->links, x->leg.link, x->id);
+}
+
+void lp_leg_start(struct lp_engine *e, struct lp_exchange *x, uint32_t replica)
+{
+    if (replica >= x->server->fleet.count) {
+        lp_answer(e, x, LP_REASON_no_replica_up, NULL);
+        return;
+    }
+    lp_exchange_set_phase(x, LP_PHASE_WAITING);
+    x->attempts++;
+    x->leg = (struct lp_leg){.replica = replica};
+    struct lp_replica *r = lp_leg_replica(x);
+    x->record.replica = r->conf->name;
+    x->record.incarnation = r->incarnation;
+    x->record.attempts = x->attempts;
+    bool is_opening =
+        x->verdict.kind == LP_VERDICT_NEW_SESSION || x->verdict.kind == LP_VERDICT_NEW_STREAM;
+    count_opening(x, is_opening);
+    /* initialize is never sent twice, so it does not go where an idle connection may just be
+     * closing; nor does what has already failed once. */
+    bool wants_fresh = is_opening || x->attempts > 1;
+    x->leg.link = wants_fresh ? 0 : lp_pool_take(e, r);
+    if (!x->leg.link) {
+        open_connection(e, x);
+        return;
+    }
+    x->leg.reused = true;
+    lp_metrics_add(&e->metrics, LP_METRIC_UPSTREAM_REUSED, 1);
+    lp_link_set_tag(&e->links, x->leg.link, x->id);
+    send_request(e, x);
+}
+
+/* --- failing --- */
+
+static uint32_t attempts_max(const struct lp_exchange *x)
+{
+    uint32_t count = x->server->fleet.count + 1;
+    return count > LP_ATTEMPTS_MAX ? count : LP_ATTEMPTS_MAX;
+}
+
+/* Nothing has run: another attempt, at the owner or, where there is none, at somebody else. */
+static void try_again(struct lp_engine *e, struct lp_exchange *x)
+{
+    lp_metrics_add(&e->metrics, LP_METRIC_UPSTREAM_RESENT, 1);
+    if (x->verdict.kind == LP_VERDICT_FORWARD)
+        lp_leg_start(e, x, x->leg.replica);
+    else
+        lp_leg_start(e, x,
+            lp_fleet_pick(&x->server->fleet, x->verdict.kind != LP_VERDICT_ANY, x->leg.replica));
+}
+
+static void connect_failed(struct lp_engine *e, struct lp_exchange *x, int error)
+{
+    count_opening(x, false);
+    x->leg.link = 0;
+    lp_replica_failed(e, x->server->index, x->leg.replica, error);
+    bool is_bound = x->verdict.kind == LP_VERDICT_FORWARD;
+    if (is_bound && lp_leg_replica(x)->state == LP_REPLICA_GONE)
+        lp_answer(e, x, LP_REASON_session_owner_gone, NULL);
+    else if (is_bound && error != LP_EREFUSED)
+        lp_answer(e, x, LP_REASON_owner_in_doubt, NULL);
+    else if (x->attempts < attempts_max(x))
+        try_again(e, x);
+    else
+        lp_answer(e, x, is_bound ? LP_REASON_owner_in_doubt : LP_REASON_no_replica_up, NULL);
+}
+
+static void broke_before_head(struct lp_engine *e, struct lp_exchange *x, bool has_written)
+{
+    bool is_harmless = x->request.method == LP_METHOD_GET || lp_rpc_is_repeatable(x->env.method);
+    bool may_resend = !x->body_streams && (!has_written || is_harmless);
+    if (may_resend && x->attempts < LP_ATTEMPTS_MAX)
+        try_again(e, x);
+    else
+        lp_response_broke(e, x, LP_REASON_upstream_broke);
+}
+
+/* --- the replica's callbacks --- */
+
+static void replica_connected(void *ctx, uint64_t tag, lp_id link, int error)
+{
+    struct lp_engine *e = ctx;
+    struct lp_exchange *x = lp_exchange_get(e, tag);
+    if (!x || x->leg.link != link) {
+        lp_link_close(&e->links, link, LP_CLOSE_NOW);
+        return;
+    }
+    if (error) {
+        connect_failed(e, x, error);
+        return;
+    }
+    lp_replica_connected(e, x->server->index, x->leg.replica);
+    send_request(e, x);
+}
+
+static void replica_head(void *ctx, uint64_t tag, struct lp_stream s, const struct lp_head *head)
+{
+    (void)s;
+    struct lp_exchange *x = lp_exchange_get(ctx, tag);
+    if (x)
+        lp_response_head(ctx, x, head);
+}
+
+static void replica_body(void *ctx, uint64_t tag, struct lp_stream s, struct lp_span bytes)
+{
+    (void)s;
+    struct lp_exchange *x = lp_exchange_get(ctx, tag);
+    if (x)
+        lp_response_body(ctx, x, bytes);
+}
+
+static void replica_end(void *ctx, uint64_t tag, struct lp_stream s, bool whole)
+{
+    (void)s;
+    struct lp_exchange *x = lp_exchange_get(ctx, tag);
+    if (x)
+        lp_response_end(ctx, x, whole);
+}
+
+static void replica_writable(void *ctx, uint64_t tag, struct lp_stream s)
+{
+    (void)s;
+    struct lp_engine *e = ctx;
+    struct lp_exchange *x = lp_exchange_get(e, tag);
+    if (x && x->down_open && x->body_streams)
+        lp_link_resume(&e->links, x->down);
+}
+
+static void replica_reset(void *ctx, uint64_t tag, struct lp_stream s, enum lp_reason why)
+{
+    struct lp_engine *e = ctx;
+    struct lp_exchange *x = lp_exchange_get(e, tag);
+    if (!x)
+        return;
+    bool has_written = lp_link_has_written(&e->links, s);
+    x->leg.open = false;
+    x->leg.link = 0;
+    count_opening(x, false);
+    lp_replica_broke(e, x->server->index, x->leg.replica);
+    if (x->client_left)
+        lp_exchange_over(e, x, x->end_reason);
+    else if (x->phase == LP_PHASE_SENT && why == LP_REASON_upstream_broke)
+        broke_before_head(e, x, has_written);
+    else
+        lp_response_broke(e, x, why);
+}
+
+/* A kept connection has ended; the pool finds out when it takes or sweeps. */
+static void replica_closed(void *ctx, uint64_t tag, lp_id link, enum lp_reason why)
+{
+    (void)ctx;
+    (void)tag;
+    (void)link;
+    (void)why;
+}
+
+const struct lp_message_ops lp_replica_ops = {
+    .head = replica_head,
+    .body = replica_body,
+    .end = replica_end,
+    .writable = replica_writable,
+    .reset = replica_reset,
+    .connected = replica_connected,
+    .closed = replica_closed,
+};

@@ -1,0 +1,405 @@
+/* The client's side of an exchange: what came is checked, held and scanned, made into facts, and
+ * handed to lp_route; then the verdict is carried out (requirements [G1] to [G6], [G12]).
+ *
+ * A body up to 64 KiB is held whole. A larger one streams when its ticket is good and no header
+ * says modern; otherwise it is held up to the body limit, because what it says must be known first.
+ */
+#include "base/error.h"
+#include "gate/doorkeeper.h"
+#include "gate/engine_priv.h"
+
+/* Fields of which two different values could be read in two ways. */
+static const enum lp_field_id SINGLETONS[] = {LP_FIELD_MCP_SESSION_ID,
+    LP_FIELD_MCP_PROTOCOL_VERSION, LP_FIELD_AUTHORIZATION, LP_FIELD_CONTENT_TYPE, LP_FIELD_ORIGIN,
+    LP_FIELD_LAST_EVENT_ID};
+
+static enum lp_reason check_singletons(const struct lp_kept_head *head)
+{
+    for (size_t i = 0; i < sizeof SINGLETONS / sizeof *SINGLETONS; i++) {
+        struct lp_span first = lp_span(NULL, 0);
+        for (uint32_t f = 0; f < head->field_count; f++) {
+            if (head->fields[f].id != SINGLETONS[i])
+                continue;
+            if (first.ptr && !lp_span_eq(first, head->fields[f].value))
+                return SINGLETONS[i] == LP_FIELD_MCP_SESSION_ID ? LP_REASON_bad_session_header
+                                                                : LP_REASON_bad_http;
+            first = head->fields[f].value;
+        }
+    }
+    return LP_REASON_none;
+}
+
+/* The server entry and the door behind a path; NULL when there is none. */
+static struct lp_server_state *find_server(
+    struct lp_engine *e, struct lp_span path, enum lp_door *ret_door)
+{
+    for (uint32_t i = 0; i < e->conf->server_count; i++) {
+        const struct lp_conf_server *conf = e->servers[i].conf;
+        bool is_mcp = lp_span_eq(path, conf->path);
+        if (!is_mcp && !(conf->sse_path.len && lp_span_eq(path, conf->sse_path)))
+            continue;
+        *ret_door = is_mcp ? LP_DOOR_MCP : LP_DOOR_SSE;
+        return &e->servers[i];
+    }
+    return NULL;
+}
+
+static enum lp_reason find_way(struct lp_engine *e, struct lp_exchange *x)
+{
+    struct lp_uri target;
+    if (lp_uri_parse_target(x->request.path, &target))
+        return LP_REASON_bad_http;
+    x->request.path = target.path;
+    x->request.query = target.query;
+    x->record.path = target.path;
+    x->server = find_server(e, target.path, &x->door);
+    if (!x->server)
+        return LP_REASON_unknown_path;
+    x->record.server = x->server->conf->name;
+    return LP_REASON_none;
+}
+
+static bool is_json(struct lp_span content_type)
+{
+    struct lp_span rest;
+    struct lp_span media = lp_span_trim(lp_span_split(content_type, ';', &rest));
+    return !content_type.ptr || lp_span_ieq(media, LP_SPAN("application/json"));
+}
+
+/* --- the session id --- */
+
+static enum lp_id_state state_of_error(int err)
+{
+    switch (err) {
+    case LP_OK:
+        return LP_ID_GOOD;
+    case LP_EUNKNOWN_KEY:
+        return LP_ID_UNKNOWN_KEY;
+    case LP_EEXPIRED:
+        return LP_ID_EXPIRED;
+    default:
+        return LP_ID_FORGED;
+    }
+}
+
+/* A ticket that does not open here may be one of another entry: worth knowing for the log. */
+static bool opens_elsewhere(struct lp_engine *e, const struct lp_exchange *x,
+    struct lp_ticket_scope scope, struct lp_span text)
+{
+    enum { TRIES_MAX = 16 };
+    struct lp_ticket ticket;
+    for (uint32_t i = 0; i < e->conf->server_count && i < TRIES_MAX; i++) {
+        scope.server = e->conf->servers[i].name;
+        if (i != x->server->index &&
+            !lp_ticket_open(e->keyring, &scope, text, e->wall_ms, UINT64_MAX, e->room, &ticket))
+            return true;
+    }
+    return false;
+}
+
+static void open_ticket(
+    struct lp_engine *e, struct lp_exchange *x, enum lp_ticket_kind kind, struct lp_span text)
+{
+    struct lp_ticket_scope scope = {.kind = kind, .server = x->server->conf->name};
+    int err = lp_ticket_open(
+        e->keyring, &scope, text, e->wall_ms, x->server->conf->ticket_age_ms, e->room, &x->ticket);
+    x->id_state = state_of_error(err);
+    if (x->id_state == LP_ID_FORGED && opens_elsewhere(e, x, scope, text))
+        x->id_state = LP_ID_OTHER_SERVER;
+    if (err) {
+        lp_metrics_add(&e->metrics, LP_METRIC_TICKETS_REFUSED, 1);
+        return;
+    }
+    lp_metrics_add(&e->metrics, LP_METRIC_TICKETS_OPENED, 1);
+    if (lp_arena_dup(&x->arena, x->ticket.upstream_id, &x->ticket.upstream_id))
+        x->id_state = LP_ID_FORGED;
+    x->ticket.cookies = lp_span(NULL, 0);
+    x->record.session = x->ticket.key.lo;
+}
+
+/* The token of an old-SSE message address, and the target it stands for. */
+static enum lp_reason read_token(struct lp_engine *e, struct lp_exchange *x)
+{
+    struct lp_span token;
+    struct lp_buf rest;
+    lp_buf_init(&rest, 8192);
+    int err = lp_endpoint_token(x->request.query, &token, &rest);
+    enum lp_reason reason = err == LP_EAMBIGUOUS ? LP_REASON_bad_session_header : LP_REASON_none;
+    if (!err) {
+        x->id_is_sse = true;
+        open_ticket(e, x, LP_TICKET_SSE, token);
+    }
+    if (!err && x->id_state == LP_ID_GOOD) {
+        struct lp_buf target;
+        lp_buf_init(&target, 16384);
+        struct lp_span id = x->ticket.upstream_id;
+        const char *joint = !rest.len ? "" : lp_span_find(id, '?') < id.len ? "&" : "?";
+        if (lp_buf_append(&target, id) || lp_buf_append(&target, lp_span_str(joint)) ||
+            lp_buf_append(&target, lp_buf_span(&rest)) ||
+            lp_arena_dup(&x->arena, lp_buf_span(&target), &x->target))
+            reason = LP_REASON_out_of_memory;
+        lp_buf_release(&target);
+    }
+    lp_buf_release(&rest);
+    return reason;
+}
+
+static enum lp_reason read_id(struct lp_engine *e, struct lp_exchange *x)
+{
+    bool takes_tokens =
+        x->server->conf->sse_path.len && lp_span_eq(x->request.path, x->server->conf->sse_path);
+    if (takes_tokens && x->request.method == LP_METHOD_POST && x->request.query.ptr) {
+        enum lp_reason reason = read_token(e, x);
+        if (reason || x->id_is_sse)
+            return reason;
+    }
+    x->client_id = lp_kept_value(&x->request, LP_FIELD_MCP_SESSION_ID);
+    if (x->client_id.ptr)
+        open_ticket(e, x, LP_TICKET_HTTP, x->client_id);
+    return LP_REASON_none;
+}
+
+/* --- the head --- */
+
+static enum lp_reason judge_head(
+    struct lp_engine *e, struct lp_exchange *x, const struct lp_head *head)
+{
+    if (!head->expect_continue && lp_head_value(head, LP_FIELD_EXPECT).ptr)
+        return LP_REASON_bad_expectation;
+    enum lp_reason reason = find_way(e, x);
+    if (reason)
+        return reason;
+    reason =
+        lp_doorkeeper_judge(x->server->conf, lp_link_facts(&e->links, x->down.link).is_loopback,
+            lp_kept_value(&x->request, LP_FIELD_HOST), lp_kept_value(&x->request, LP_FIELD_ORIGIN));
+    if (!reason)
+        reason = check_singletons(&x->request);
+    if (reason)
+        return reason;
+    if (head->body == LP_BODY_LENGTH && head->body_bytes > x->server->conf->body_max)
+        return LP_REASON_body_too_large;
+    if (head->method == LP_METHOD_POST &&
+        !is_json(lp_kept_value(&x->request, LP_FIELD_CONTENT_TYPE)))
+        return LP_REASON_bad_media_type;
+    return read_id(e, x);
+}
+
+static struct lp_exchange *begin(struct lp_engine *e, struct lp_stream s)
+{
+    struct lp_exchange *x = lp_exchange_new(e);
+    if (!x) {
+        lp_engine_say(e, LP_LOG_ERROR, "a request was dropped: too many are in progress");
+        lp_link_abort(&e->links, s);
+        return NULL;
+    }
+    x->down = s;
+    x->down_open = true;
+    lp_link_set_tag(&e->links, s.link, x->id);
+    return x;
+}
+
+void lp_request_head(struct lp_engine *e, struct lp_stream s, const struct lp_head *head)
+{
+    struct lp_exchange *x = begin(e, s);
+    if (!x)
+        return;
+    if (lp_head_keep(x, head, &x->request) ||
+        lp_arena_dup(&x->arena, lp_link_peer(&e->links, s.link), &x->record.peer)) {
+        lp_answer(e, x, LP_REASON_out_of_memory, NULL);
+        return;
+    }
+    x->record.http_method = x->request.method_name;
+    x->record.path = x->request.path;
+    enum lp_reason reason = judge_head(e, x, head);
+    if (reason) {
+        lp_answer(e, x, reason, NULL);
+        return;
+    }
+    lp_link_set_stalled(&e->links, s, x->server->conf->stalled_ms * 1000);
+    x->is_stream_get = head->method == LP_METHOD_GET;
+    x->is_standalone = x->is_stream_get && !lp_kept_value(&x->request, LP_FIELD_LAST_EVENT_ID).ptr;
+    if (head->expect_continue && head->body != LP_BODY_NONE)
+        lp_link_continue(&e->links, s);
+}
+
+/* --- the body --- */
+
+static void refuse_large_body(struct lp_engine *e, struct lp_exchange *x)
+{
+    if (lp_envelope_scan_part(lp_buf_span(&x->body), &x->env))
+        x->env.id = lp_span(NULL, 0);
+    lp_leg_close(e, x);
+    lp_answer(e, x, LP_REASON_body_too_large, NULL);
+}
+
+static bool says_modern(const struct lp_exchange *x)
+{
+    return lp_version_looks_modern(lp_kept_value(&x->request, LP_FIELD_MCP_PROTOCOL_VERSION)) ||
+        lp_kept_value(&x->request, LP_FIELD_MCP_METHOD).ptr;
+}
+
+static bool may_stream(const struct lp_exchange *x)
+{
+    return x->request.method == LP_METHOD_POST && x->id_state == LP_ID_GOOD && !says_modern(x);
+}
+
+static void decide(struct lp_engine *e, struct lp_exchange *x);
+
+static void begin_streaming(struct lp_engine *e, struct lp_exchange *x)
+{
+    x->body_streams = true;
+    if (lp_envelope_scan_part(lp_buf_span(&x->body), &x->env)) {
+        lp_answer(e, x, LP_REASON_bad_json, NULL);
+        return;
+    }
+    lp_link_pause(&e->links, x->down); /* until the replica's connection is there */
+    decide(e, x);
+}
+
+static void hold_body(struct lp_engine *e, struct lp_exchange *x, struct lp_span bytes)
+{
+    x->body.max = may_stream(x) ? LP_BODY_HELD_MAX * 3 : (size_t)x->server->conf->body_max;
+    if (lp_buf_append(&x->body, bytes)) {
+        lp_answer(e, x, LP_REASON_out_of_memory, NULL);
+        return;
+    }
+    if (x->body.len > LP_BODY_HELD_MAX && may_stream(x) && !x->body_streams)
+        begin_streaming(e, x);
+}
+
+void lp_request_body(struct lp_engine *e, struct lp_exchange *x, struct lp_span bytes)
+{
+    x->body_seen += bytes.len;
+    x->record.bytes_in += bytes.len;
+    if (x->body_seen > x->server->conf->body_max) {
+        size_t room = lp_buf_room(&x->body);
+        (void)!lp_buf_append(&x->body, lp_span(bytes.ptr, bytes.len < room ? bytes.len : room));
+        refuse_large_body(e, x);
+        return;
+    }
+    if (!x->body_streams || x->phase == LP_PHASE_WAITING || x->phase == LP_PHASE_READING) {
+        hold_body(e, x, bytes);
+        return;
+    }
+    lp_metrics_add(&e->metrics, LP_METRIC_BYTES_TO_REPLICAS, (int64_t)bytes.len);
+    if (x->leg.open && !lp_link_send_body(&e->links, x->leg.up, bytes) && x->leg.open)
+        lp_link_pause(&e->links, x->down);
+}
+
+/* --- the verdict --- */
+
+static enum lp_reason judge_body(
+    struct lp_exchange *x, const struct lp_head *as_head, const char **ret_detail)
+{
+    if (!x->body_streams) {
+        int err = lp_envelope_scan(lp_buf_span(&x->body), &x->env);
+        if (err)
+            return err == LP_EAMBIGUOUS ? LP_REASON_bad_message : LP_REASON_bad_json;
+    }
+    const struct lp_envelope *env = &x->env;
+    if (x->id_is_sse)
+        return LP_REASON_none; /* old SSE: the replica's own rules */
+    if (!env->is_batch && !env->is_object)
+        return LP_REASON_bad_message;
+    bool is_message = env->is_batch || env->method || env->has_result || env->has_error;
+    if ((!is_message && !x->body_streams) || (env->has_id && !env->id_is_valid))
+        return LP_REASON_bad_message;
+    return lp_version_judge(as_head, env, &x->era, ret_detail);
+}
+
+static struct lp_route_facts facts_of(struct lp_engine *e, const struct lp_exchange *x)
+{
+    return (struct lp_route_facts){
+        .method = x->request.method,
+        .door = x->door,
+        .era = x->era,
+        .is_initialize = x->env.method == LP_RPC_INITIALIZE,
+        .id_is_sse = x->id_is_sse,
+        .has_credential = lp_kept_value(&x->request, LP_FIELD_AUTHORIZATION).ptr != NULL,
+        .id = x->id_state,
+        .stream_closed = x->id_is_sse && lp_home_is_closed(e, x->ticket.key),
+    };
+}
+
+static struct lp_route_view view_of(const struct lp_exchange *x)
+{
+    const struct lp_server_state *server = x->server;
+    struct lp_route_view view = {
+        .any_up = lp_fleet_any_up(&server->fleet),
+        .sse_configured = server->conf->sse_path.len > 0,
+        .sse_on_mcp_path = lp_span_eq(server->conf->sse_path, server->conf->path),
+        .mints_ids = server->mints_ids,
+        .challenges = server->challenges,
+    };
+    if (x->id_state != LP_ID_GOOD)
+        return view;
+    view.owner = lp_fleet_find(&server->fleet, x->ticket.ring_index, x->ticket.replica);
+    view.owner_known = view.owner < server->fleet.count;
+    if (view.owner_known) {
+        view.owner_state = server->fleet.replicas[view.owner].state;
+        view.owner_unreachable = server->fleet.replicas[view.owner].unreachable;
+    }
+    return view;
+}
+
+static void carry_out(struct lp_engine *e, struct lp_exchange *x)
+{
+    struct lp_fleet *fleet = &x->server->fleet;
+    switch (x->verdict.kind) {
+    case LP_VERDICT_ANSWER:
+        lp_answer(e, x, x->verdict.reason, NULL);
+        return;
+    case LP_VERDICT_FORWARD:
+        lp_home_used(e, x->ticket.key);
+        lp_leg_start(e, x, x->verdict.replica);
+        return;
+    case LP_VERDICT_NEW_SESSION:
+    case LP_VERDICT_NEW_STREAM:
+    case LP_VERDICT_ANY:
+        x->is_old_sse = x->verdict.kind == LP_VERDICT_NEW_STREAM;
+        lp_leg_start(e, x, lp_fleet_pick(fleet, x->verdict.kind != LP_VERDICT_ANY, UINT32_MAX));
+        return;
+    }
+}
+
+static void decide(struct lp_engine *e, struct lp_exchange *x)
+{
+    const char *detail = NULL;
+    if (x->request.method == LP_METHOD_POST) {
+        /* The kept fields in the form that the version rules take. */
+        e->out_head->field_count = 0;
+        for (uint32_t i = 0; i < x->request.field_count; i++)
+            e->out_head->fields[e->out_head->field_count++] = x->request.fields[i];
+        enum lp_reason reason = judge_body(x, e->out_head, &detail);
+        x->record.rpc_method = lp_span_str(lp_rpc_method_name(x->env.method));
+        x->record.is_modern = x->era == LP_ERA_MODERN;
+        if (reason) {
+            lp_answer(e, x, reason, detail);
+            return;
+        }
+    }
+    /* The id outlives the body: it is echoed in whatever ends the call. */
+    if (lp_arena_dup(&x->arena, x->env.id, &x->env.id)) {
+        lp_answer(e, x, LP_REASON_out_of_memory, NULL);
+        return;
+    }
+    struct lp_route_facts facts = facts_of(e, x);
+    struct lp_route_view view = view_of(x);
+    x->verdict = lp_route(&facts, &view);
+    carry_out(e, x);
+}
+
+void lp_request_end(struct lp_engine *e, struct lp_exchange *x)
+{
+    x->body_done = true;
+    if (!x->body_streams)
+        decide(e, x);
+    else if (x->leg.open)
+        lp_link_send_end(&e->links, x->leg.up);
+}
+
+void lp_request_refused(struct lp_engine *e, struct lp_exchange *x, enum lp_reason why)
+{
+    lp_leg_close(e, x);
+    lp_answer(e, x, why, NULL);
+}

@@ -1,0 +1,455 @@
+/* The replica's side of an exchange: its answer is judged, rewritten and passed on.
+ *
+ * Most heads pass at once. Held back are only: an error that may mean a lost session, until its
+ * body says so (requirements [G6]), and a 409 to a standalone stream, until the older stream has
+ * yielded
+ * ([G10]). The upstream's session id never leaves here: a successful initialize gets a ticket. */
+#include "base/error.h"
+#include "gate/engine_priv.h"
+#include "mcp/dialect.h"
+
+static struct lp_kept_head borrow(const struct lp_head *head)
+{
+    /* Only read from: the fields are those of the codec's head. */
+    return (struct lp_kept_head){.status = head->status,
+        .reason = head->reason,
+        .body = head->body,
+        .body_bytes = head->body_bytes,
+        .field_count = head->field_count,
+        .fields = (struct lp_field *)(uintptr_t)head->fields};
+}
+
+static bool is_success(uint16_t status)
+{
+    return status >= 200 && status < 300;
+}
+
+/* --- passing a head on --- */
+
+static bool is_event_stream(const struct lp_kept_head *from)
+{
+    struct lp_span rest;
+    struct lp_span type = lp_kept_value(from, LP_FIELD_CONTENT_TYPE);
+    return from->status == 200 &&
+        lp_span_ieq(lp_span_trim(lp_span_split(type, ';', &rest)), LP_SPAN("text/event-stream"));
+}
+
+static bool is_dropped(const struct lp_exchange *x, const struct lp_field *field)
+{
+    if (field->id == LP_FIELD_CONTENT_LENGTH || field->id == LP_FIELD_MCP_SESSION_ID ||
+        lp_field_is_hop_by_hop(field->id))
+        return true;
+    return x->is_sse &&
+        (field->id == LP_FIELD_CACHE_CONTROL || field->id == LP_FIELD_X_ACCEL_BUFFERING);
+}
+
+static void copy_fields(
+    struct lp_head *head, const struct lp_exchange *x, const struct lp_kept_head *from)
+{
+    struct lp_span connection = lp_kept_value(from, LP_FIELD_CONNECTION);
+    for (uint32_t i = 0; i < from->field_count; i++) {
+        const struct lp_field *field = &from->fields[i];
+        if (is_dropped(x, field))
+            continue;
+        if (connection.ptr && lp_field_list_has(connection, field->name))
+            continue;
+        if (head->field_count < LP_HEAD_FIELDS_MAX)
+            head->fields[head->field_count++] = *field;
+    }
+}
+
+static void frame_body(
+    struct lp_head *head, const struct lp_exchange *x, const struct lp_kept_head *from)
+{
+    head->body = from->body;
+    head->body_bytes = from->body_bytes;
+    if (x->is_sse || from->body == LP_BODY_UNTIL_CLOSE)
+        head->body = LP_BODY_CHUNKED;
+}
+
+/* `ticket`: a session id to add; empty for none. */
+static void pass_head(struct lp_engine *e, struct lp_exchange *x, const struct lp_kept_head *from,
+    struct lp_span ticket)
+{
+    struct lp_head *head = e->out_head;
+    x->is_sse = is_event_stream(from);
+    head->is_request = false;
+    head->status = from->status;
+    head->reason = from->reason;
+    head->field_count = 0;
+    copy_fields(head, x, from);
+    frame_body(head, x, from);
+    if (ticket.len)
+        (void)!lp_head_add(head, LP_FIELD_MCP_SESSION_ID, ticket);
+    if (x->is_sse) {
+        (void)!lp_head_add(head, LP_FIELD_CACHE_CONTROL, LP_SPAN("no-cache, no-transform"));
+        (void)!lp_head_add(head, LP_FIELD_X_ACCEL_BUFFERING, LP_SPAN("no"));
+    }
+    if (from->status == 405 && !lp_kept_value(from, LP_FIELD_ALLOW).ptr)
+        (void)!lp_head_add(head, LP_FIELD_ALLOW, LP_SPAN("POST, DELETE"));
+    lp_exchange_set_phase(x, LP_PHASE_RELAYING);
+    x->record.status = from->status;
+    x->record.is_stream = x->is_sse;
+    if (!x->down_open)
+        return;
+    x->down_begun = true;
+    lp_link_send_head(&e->links, x->down, head);
+    if (x->is_sse)
+        lp_stream_begin(e, x);
+}
+
+/* An answer within a session carries the client's own id where the replica repeats its own. */
+static struct lp_span id_to_show(const struct lp_exchange *x, const struct lp_kept_head *from)
+{
+    bool is_repeated = x->verdict.kind == LP_VERDICT_FORWARD && x->client_id.ptr &&
+        is_success(from->status) && lp_kept_value(from, LP_FIELD_MCP_SESSION_ID).ptr;
+    return is_repeated ? x->client_id : LP_SPAN("");
+}
+
+/* --- a new session --- */
+
+/* Ends the session that cannot be used at the replica, with the credentials at hand. */
+static void make_delete(struct lp_engine *e, const struct lp_exchange *for_x, struct lp_span id)
+{
+    struct lp_exchange *x = lp_exchange_new(e);
+    if (!x)
+        return;
+    x->server = for_x->server;
+    x->is_made = true;
+    x->body_done = true;
+    x->verdict.kind = LP_VERDICT_FORWARD;
+    x->request = for_x->request;
+    x->request.method = LP_METHOD_DELETE;
+    x->request.method_name = LP_SPAN("DELETE");
+    x->request.query = lp_span(NULL, 0);
+    x->request.body = LP_BODY_NONE;
+    struct lp_field *credential = lp_arena_alloc(&x->arena, sizeof *credential);
+    struct lp_span value = lp_kept_value(&for_x->request, LP_FIELD_AUTHORIZATION);
+    x->request.field_count = 0;
+    x->request.fields = credential;
+    if (credential && value.ptr && !lp_arena_dup(&x->arena, value, &value)) {
+        *credential = (struct lp_field){LP_SPAN("Authorization"), value, LP_FIELD_AUTHORIZATION};
+        x->request.field_count = 1;
+    }
+    x->record.server = x->server->conf->name;
+    x->record.http_method = x->request.method_name;
+    x->record.path = x->server->conf->path;
+    if (lp_arena_dup(&x->arena, id, &x->ticket.upstream_id))
+        lp_exchange_over(e, x, LP_REASON_out_of_memory);
+    else
+        lp_leg_start(e, x, for_x->leg.replica);
+}
+
+static enum lp_reason check_upstream_id(struct lp_span id)
+{
+    if (id.len > LP_TICKET_UPSTREAM_ID_MAX)
+        return LP_REASON_upstream_id_too_long;
+    for (size_t i = 0; i < id.len; i++)
+        if (id.ptr[i] < 0x21 || id.ptr[i] > 0x7E)
+            return LP_REASON_upstream_id_bad;
+    return id.len ? LP_REASON_none : LP_REASON_upstream_id_bad;
+}
+
+static void learn_minting(struct lp_engine *e, struct lp_server_state *server, bool mints)
+{
+    enum lp_knowledge now = mints ? LP_YES : LP_NO;
+    if (server->mints_ids == now)
+        return;
+    server->mints_ids = now;
+    struct lp_mail mail = {.kind = LP_MAIL_LEARNT, .server = server->index, .delta = mints ? 1 : 2};
+    lp_mail_all(e, &mail);
+}
+
+/* Seals the ticket into the arena; also what its key is. Empty on failure. */
+static struct lp_span seal(struct lp_engine *e, struct lp_exchange *x, struct lp_span upstream_id)
+{
+    unsigned char nonce[LP_TICKET_NONCE_BYTES];
+    struct lp_ticket_scope scope = {.kind = LP_TICKET_HTTP, .server = x->server->conf->name};
+    struct lp_ticket ticket = {.issued_ms = e->wall_ms, .upstream_id = upstream_id};
+    char text[LP_TICKET_TEXT_MAX];
+    struct lp_span kept = lp_span(NULL, 0);
+    size_t len;
+    memcpy(ticket.replica, lp_leg_replica(x)->hash[0], sizeof ticket.replica);
+    lp_entropy_bytes(&e->entropy, nonce, sizeof nonce);
+    if (lp_ticket_seal(e->keyring, &scope, &ticket, nonce, text, &len) ||
+        lp_ticket_open(
+            e->keyring, &scope, lp_span(text, len), e->wall_ms, UINT64_MAX, e->room, &x->ticket) ||
+        lp_arena_dup(&x->arena, lp_span(text, len), &kept))
+        return lp_span(NULL, 0);
+    return kept;
+}
+
+static void open_session(
+    struct lp_engine *e, struct lp_exchange *x, const struct lp_kept_head *from)
+{
+    struct lp_span id = lp_kept_value(from, LP_FIELD_MCP_SESSION_ID);
+    learn_minting(e, x->server, id.ptr != NULL);
+    if (!id.ptr) {
+        pass_head(e, x, from, LP_SPAN(""));
+        return;
+    }
+    enum lp_reason reason = check_upstream_id(id);
+    struct lp_span ticket = reason ? LP_SPAN("") : seal(e, x, id);
+    if (!reason && !ticket.len)
+        reason = LP_REASON_out_of_memory;
+    if (reason) {
+        make_delete(e, x, id);
+        lp_answer(e, x, reason, NULL);
+        return;
+    }
+    x->record.session = x->ticket.key.lo;
+    lp_metrics_add(&e->metrics, LP_METRIC_SESSIONS_OPENED, 1);
+    lp_home_opened(e, x, x->ticket.key);
+    pass_head(e, x, from, ticket);
+}
+
+/* --- what is learnt from every answer --- */
+
+/* "timeout=5": the replica closes a connection that idle; ours go a second earlier. */
+static void learn_keep_alive(struct lp_replica *r, struct lp_span value)
+{
+    static const struct lp_span WORD = {"timeout=", 8};
+    size_t at = lp_span_search(value, WORD);
+    if (at == value.len)
+        return;
+    struct lp_span rest, digits = lp_span_from(value, at + WORD.len);
+    uint64_t seconds;
+    if (!lp_span_to_u64(lp_span_trim(lp_span_split(digits, ',', &rest)), &seconds) ||
+        seconds > 3600)
+        return;
+    r->keep_us = seconds > 1 ? (seconds - 1) * 1000000 : seconds * 500000;
+}
+
+static void learn_challenge(
+    struct lp_engine *e, struct lp_server_state *server, struct lp_span challenge)
+{
+    if (challenge.len <= sizeof server->challenge && challenge.ptr) {
+        memcpy(server->challenge, challenge.ptr, challenge.len);
+        server->challenge_len = challenge.len;
+    }
+    if (server->challenges)
+        return;
+    server->challenges = true;
+    struct lp_mail mail = {.kind = LP_MAIL_LEARNT, .server = server->index, .delta = 3};
+    lp_mail_all(e, &mail);
+}
+
+static void learn(struct lp_engine *e, struct lp_exchange *x, const struct lp_kept_head *from)
+{
+    struct lp_replica *r = lp_leg_replica(x);
+    if (r->broke || r->state != LP_REPLICA_UP)
+        lp_replica_connected(e, x->server->index, x->leg.replica);
+    struct lp_span keep_alive = lp_kept_value(from, LP_FIELD_KEEP_ALIVE);
+    if (keep_alive.ptr)
+        learn_keep_alive(r, keep_alive);
+    if (from->status == 401)
+        learn_challenge(e, x->server, lp_kept_value(from, LP_FIELD_WWW_AUTHENTICATE));
+    x->record.first_byte_us = e->mono_us - x->begun_us;
+    lp_metrics_first_byte(&e->metrics, x->record.first_byte_us);
+}
+
+/* --- judging --- */
+
+static bool is_lost_status(const struct lp_conf_server *conf, uint16_t status)
+{
+    if (status == 404 || status == 400 || status == 422)
+        return true;
+    for (uint32_t i = 0; i < conf->lost_dialect_count; i++)
+        if (conf->lost_dialects[i].status == status)
+            return true;
+    return false;
+}
+
+static bool must_be_judged(const struct lp_exchange *x, uint16_t status)
+{
+    if (x->verdict.kind != LP_VERDICT_FORWARD || x->is_made)
+        return false;
+    return is_lost_status(x->server->conf, status) || (status == 409 && x->is_standalone);
+}
+
+/* An id-less request went to any replica and was refused for want of an id: our words for it. */
+static bool is_missing_id(const struct lp_exchange *x, uint16_t status)
+{
+    return status == 400 && x->verdict.kind == LP_VERDICT_ANY && x->era == LP_ERA_LEGACY &&
+        x->request.method != LP_METHOD_OPTIONS && x->server->mints_ids != LP_NO;
+}
+
+static void begin_judging(struct lp_engine *e, struct lp_exchange *x, const struct lp_head *head)
+{
+    lp_exchange_set_phase(x, LP_PHASE_JUDGING);
+    if (lp_head_keep(x, head, &x->answer))
+        lp_answer(e, x, LP_REASON_out_of_memory, NULL);
+}
+
+void lp_response_head(struct lp_engine *e, struct lp_exchange *x, const struct lp_head *head)
+{
+    struct lp_kept_head from = borrow(head);
+    lp_heap_cancel(&e->timers, &x->timer);
+    if (!x->body_streams && !x->is_standalone)
+        lp_buf_release(&x->body); /* no second attempt from here on */
+    learn(e, x, &from);
+    if (must_be_judged(x, head->status)) {
+        lp_engine_arm(e, &x->timer, e->mono_us + x->server->conf->sse_post_ms * 1000);
+        begin_judging(e, x, head);
+        return;
+    }
+    if (is_missing_id(x, head->status)) {
+        lp_answer(e, x, LP_REASON_missing_session, NULL);
+        return;
+    }
+    if (x->client_left)
+        lp_engine_arm(e, &x->timer, e->mono_us + LP_LEFT_US);
+    if (x->verdict.kind == LP_VERDICT_NEW_SESSION && is_success(head->status))
+        open_session(e, x, &from);
+    else
+        pass_head(e, x, &from, id_to_show(x, &from));
+    bool is_ended_session = x->request.method == LP_METHOD_DELETE && !x->is_made &&
+        x->verdict.kind == LP_VERDICT_FORWARD && is_success(head->status);
+    if (is_ended_session)
+        lp_home_ended(e, x->ticket.key);
+}
+
+/* --- passing the body on --- */
+
+static void pass_body(struct lp_engine *e, struct lp_exchange *x, struct lp_span bytes)
+{
+    if (x->client_left || !x->down_open) {
+        x->left_bytes += bytes.len;
+        if (x->left_bytes > LP_LEFT_BYTES_MAX && x->client_left) {
+            lp_leg_close(e, x);
+            lp_exchange_over(e, x, x->end_reason);
+        }
+        return;
+    }
+    x->record.bytes_out += bytes.len;
+    lp_metrics_add(&e->metrics, LP_METRIC_BYTES_TO_CLIENTS, (int64_t)bytes.len);
+    bool goes_on =
+        x->is_sse ? lp_stream_pass(e, x, bytes) : lp_link_send_body(&e->links, x->down, bytes);
+    if (goes_on || x->phase == LP_PHASE_OVER || !x->leg.open)
+        return;
+    x->down_blocked = true;
+    lp_link_pause(&e->links, x->leg.up);
+}
+
+static void finish(struct lp_engine *e, struct lp_exchange *x, bool whole)
+{
+    enum lp_reason reason = x->is_sse ? LP_REASON_stream_ended : LP_REASON_answered;
+    if (!whole && !x->is_sse)
+        reason = LP_REASON_no_framing;
+    if (x->client_left)
+        reason = x->end_reason;
+    if (x->down_open)
+        lp_link_send_end(&e->links, x->down);
+    x->down_open = false;
+    lp_exchange_over(e, x, reason);
+}
+
+/* The older stream's home is asked to have it closed; once that is done, each further try leaves
+ * the replica a little longer to notice. */
+static void start_replacing(struct lp_engine *e, struct lp_exchange *x)
+{
+    enum { WAIT_US = 1000000, PAUSE_US = 30000 };
+    lp_exchange_set_phase(x, LP_PHASE_REPLACING);
+    if (x->replace_tries) {
+        lp_engine_arm(e, &x->timer, e->mono_us + PAUSE_US * x->replace_tries);
+        return;
+    }
+    lp_engine_arm(e, &x->timer, e->mono_us + WAIT_US);
+    struct lp_mail mail = {.kind = LP_MAIL_EVICT, .key = x->ticket.key, .exchange = x->id};
+    lp_mail_send(e, lp_home_of(e, x->ticket.key), &mail);
+}
+
+static void pass_judged(struct lp_engine *e, struct lp_exchange *x)
+{
+    pass_head(e, x, &x->answer, id_to_show(x, &x->answer));
+    if (x->phase == LP_PHASE_OVER)
+        return;
+    struct lp_span held = lp_buf_span(&x->held);
+    if (held.len)
+        pass_body(e, x, held);
+    if (x->answer_done && x->phase != LP_PHASE_OVER)
+        finish(e, x, true);
+}
+
+static void judge(struct lp_engine *e, struct lp_exchange *x)
+{
+    const struct lp_conf_server *conf = x->server->conf;
+    struct lp_dialect extra[32];
+    size_t count = 0;
+    for (uint32_t i = 0; i < conf->lost_dialect_count && count < 32; i++)
+        extra[count++] = (struct lp_dialect){conf->lost_dialects[i].status,
+            conf->lost_dialects[i].code, conf->lost_dialects[i].text};
+    lp_heap_cancel(&e->timers, &x->timer);
+    if (lp_dialect_is_lost(x->answer.status, lp_buf_span(&x->held), x->answer_done, extra, count)) {
+        lp_home_ended(e, x->ticket.key);
+        lp_answer(e, x, LP_REASON_session_lost, NULL);
+    } else if (x->answer.status == 409 && x->is_standalone && x->answer_done) {
+        start_replacing(e, x);
+    } else {
+        pass_judged(e, x);
+    }
+}
+
+void lp_response_body(struct lp_engine *e, struct lp_exchange *x, struct lp_span bytes)
+{
+    if (x->phase != LP_PHASE_JUDGING) {
+        pass_body(e, x, bytes);
+        return;
+    }
+    if (bytes.len <= lp_buf_room(&x->held)) {
+        if (lp_buf_append(&x->held, bytes))
+            lp_answer(e, x, LP_REASON_out_of_memory, NULL);
+        return;
+    }
+    judge(e, x); /* too long for any dialect */
+    if (x->phase == LP_PHASE_RELAYING)
+        pass_body(e, x, bytes);
+}
+
+void lp_response_end(struct lp_engine *e, struct lp_exchange *x, bool whole)
+{
+    lp_leg_done(e, x);
+    x->answer_done = true;
+    if (x->phase == LP_PHASE_JUDGING)
+        judge(e, x);
+    else if (x->phase == LP_PHASE_RELAYING)
+        finish(e, x, whole);
+}
+
+void lp_response_yielded(struct lp_engine *e, struct lp_exchange *x, bool closed)
+{
+    enum { PAUSE_US = 30000 };
+    if (x->phase != LP_PHASE_REPLACING)
+        return;
+    lp_heap_cancel(&e->timers, &x->timer);
+    if (!closed || x->replace_tries > LP_REPLACE_TRIES_MAX) {
+        pass_judged(e, x);
+        return;
+    }
+    if (x->replace_tries++ == 0) {
+        lp_engine_arm(e, &x->timer, e->mono_us + PAUSE_US);
+        return;
+    }
+    lp_buf_clear(&x->held);
+    x->answer_done = false;
+    lp_leg_start(e, x, x->leg.replica);
+}
+
+void lp_response_broke(struct lp_engine *e, struct lp_exchange *x, enum lp_reason why)
+{
+    bool may_say_so =
+        x->is_sse && !x->is_old_sse && lp_exchange_is_call(x) && lp_sse_border_at(&x->border);
+    if (!x->down_open) {
+        lp_exchange_over(e, x, why);
+    } else if (!x->down_begun && why == LP_REASON_upstream_broke && lp_exchange_is_call(x)) {
+        lp_answer_dead_call(e, x, why);
+    } else if (!x->down_begun) {
+        lp_answer(e, x, why, NULL);
+    } else if (may_say_so) {
+        lp_answer_dead_event(e, x, why);
+    } else {
+        lp_link_abort(&e->links, x->down);
+        x->down_open = false;
+        lp_exchange_over(e, x, why);
+    }
+}

@@ -1,0 +1,72 @@
+/* Where a request goes: one pure function of what the request says and what is known of the fleet
+ * (design 3; requirements [G1] to [G6]). The heart of the product. Nothing is looked up in here and
+ * nothing is remembered. Its cases are a table in test/unit/route_cases.h. */
+#ifndef LP_GATE_ROUTE_H
+#define LP_GATE_ROUTE_H
+
+#include "base/reason.h"
+#include "mcp/version.h"
+#include "wire/head.h"
+
+/* What the id that the client sent turned out to be. */
+enum lp_id_state {
+    LP_ID_NONE,
+    LP_ID_GOOD,
+    LP_ID_FORGED,
+    LP_ID_UNKNOWN_KEY,
+    LP_ID_EXPIRED,
+    LP_ID_OTHER_SERVER,
+};
+
+/* Which door of the server entry the request came through. */
+enum lp_door {
+    LP_DOOR_MCP, /* the MCP path: Streamable HTTP, modern */
+    LP_DOOR_SSE, /* the old-SSE path, and not the MCP path too */
+};
+
+enum lp_replica_state { LP_REPLICA_UP, LP_REPLICA_DOUBT, LP_REPLICA_GONE, LP_REPLICA_DRAINING };
+
+enum lp_knowledge { LP_UNKNOWN, LP_YES, LP_NO };
+
+struct lp_route_facts {
+    enum lp_method method;
+    enum lp_door door;
+    enum lp_era era;     /* POST only */
+    bool is_initialize;  /* POST only */
+    bool id_is_sse;      /* the id came as the token of an old-SSE message address */
+    bool has_credential; /* an Authorization header */
+    enum lp_id_state id;
+    bool stream_closed; /* old SSE: its stream was seen to close */
+};
+
+struct lp_route_view {
+    bool owner_known; /* the ticket's replica is in the fleet */
+    uint32_t owner;   /* its index */
+    enum lp_replica_state owner_state;
+    bool owner_unreachable; /* in doubt because connections to it time out */
+    bool any_up;            /* at least one replica is not gone */
+    bool sse_on_mcp_path;   /* a GET without id on the MCP path opens an old-SSE stream */
+    bool sse_configured;
+    enum lp_knowledge mints_ids;
+    bool challenges; /* a 401 of this server was seen */
+};
+
+enum lp_verdict_kind {
+    LP_VERDICT_FORWARD,     /* to `replica`, as part of a session */
+    LP_VERDICT_NEW_SESSION, /* to a replica picked for a new session */
+    LP_VERDICT_NEW_STREAM,  /* the same for an old-SSE stream */
+    LP_VERDICT_ANY,         /* to any replica, without a session id */
+    LP_VERDICT_ANSWER,      /* answered here, for `reason` */
+};
+
+struct lp_verdict {
+    enum lp_verdict_kind kind;
+    uint32_t replica;
+    enum lp_reason reason;
+};
+
+struct lp_verdict lp_route(const struct lp_route_facts *facts, const struct lp_route_view *view);
+
+const char *lp_verdict_name(enum lp_verdict_kind kind);
+
+#endif
