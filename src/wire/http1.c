@@ -248,8 +248,10 @@ static int frame_answer(const struct framing *f, struct lp_head *head)
     if (claims_body && head->status < 200)
         return LP_EAMBIGUOUS;
     /* Body bytes that must not be there would be taken for the next answer. */
-    if ((claims_body && head->status == 204) || head->method == LP_METHOD_CONNECT)
+    if (claims_body && head->status == 204)
         head->keep_alive = false;
+    if (head->method == LP_METHOD_CONNECT && head->status >= 200)
+        head->keep_alive = false; /* a tunnel, which is not ours to reuse */
     return LP_OK;
 }
 
