@@ -1,0 +1,44 @@
+/* The Host and Origin rule of loopback listeners (serve/guard.h; requirements [G12]).
+ *
+ * A browser tells the truth in both headers, and nobody else is kept out by them: that is what
+ * they are for here. Lists of allowed names belong to the gateway's configuration, not here. */
+#include "serve/guard.h"
+
+#include "wire/uri.h"
+
+static bool is_loopback_name(const struct lp_uri *uri)
+{
+    if (uri->host_is_ipv6)
+        return lp_span_eq(uri->host, LP_SPAN("::1"));
+    if (lp_span_ieq(uri->host, LP_SPAN("localhost")))
+        return true;
+    /* 127.x.y.z in digits; a name such as 127.0.0.1.example is not one. */
+    struct lp_span rest = uri->host;
+    struct lp_span first = lp_span_split(rest, '.', &rest);
+    bool is_loopback = lp_span_eq(first, LP_SPAN("127"));
+    uint64_t part;
+    for (int i = 0; i < 3 && is_loopback; i++)
+        is_loopback = lp_span_to_u64(lp_span_split(rest, '.', &rest), &part) && part <= 255;
+    return is_loopback && !rest.ptr;
+}
+
+bool lp_guard_is_loopback_host(struct lp_span authority)
+{
+    struct lp_uri uri;
+    return lp_uri_parse_authority(authority, &uri) == LP_OK && is_loopback_name(&uri);
+}
+
+static bool is_loopback_origin(struct lp_span origin)
+{
+    struct lp_uri uri;
+    return lp_uri_parse(origin, &uri) == LP_OK && uri.has_authority && is_loopback_name(&uri);
+}
+
+bool lp_guard_allows(const struct lp_head *head)
+{
+    const struct lp_field *host = lp_head_find(head, LP_FIELD_HOST, NULL);
+    const struct lp_field *origin = lp_head_find(head, LP_FIELD_ORIGIN, NULL);
+    if (host && !lp_guard_is_loopback_host(host->value))
+        return false;
+    return !origin || is_loopback_origin(origin->value);
+}

@@ -1,0 +1,19 @@
+/* One member of a JSON object, as the bytes that stand there. */
+#ifndef LP_SERVE_MEMBER_H
+#define LP_SERVE_MEMBER_H
+
+#include "base/span.h"
+
+/* The value of the first member `key` of the object `json`; empty when there is none or `json` is
+ * no object. `json` must have passed the reader (wire/json.h). */
+struct lp_span lp_member(struct lp_span json, struct lp_span key);
+
+/* The same as a whole number. False when it is there and is not one; *ret stays as it was when it
+ * is not there. */
+bool lp_member_u64(struct lp_span json, struct lp_span key, uint64_t *ret);
+
+/* Calls `each` for every element of the array `json`, in order, with the element's bytes. */
+typedef void (*lp_element_fn)(void *ctx, struct lp_span element);
+void lp_elements(struct lp_span json, lp_element_fn each, void *ctx);
+
+#endif

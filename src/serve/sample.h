@@ -1,0 +1,41 @@
+/* The sample MCP server behind `limpet replica` and `limpet demo`: Streamable HTTP 2025-03-26 to
+ * 2025-11-25 with private sessions in the memory of its process, so that a request of a session
+ * only works where the session was opened. That is the very server that needs Limpet.
+ *
+ * Driven like the engine: events in, actions out; no clock, no entropy, no I/O of its own. */
+#ifndef LP_SERVE_SAMPLE_H
+#define LP_SERVE_SAMPLE_H
+
+#include "seam/action.h"
+#include "seam/event.h"
+
+enum {
+    LP_SAMPLE_NAME_MAX = 64,
+    LP_SAMPLE_PATH_MAX = 256,
+    LP_SAMPLE_SESSIONS = 256, /* the default */
+    LP_SAMPLE_CONNECTIONS_MAX = 4096,
+    LP_SAMPLE_BODY_MAX = 4 << 20,
+};
+
+struct lp_sample;
+
+struct lp_sample_args {
+    const struct lp_shell *shell;
+    struct lp_span name;  /* which replica this is: what whoami says. Letters, digits, - . _ */
+    struct lp_span path;  /* where MCP is served, begins with '/' */
+    uint32_t session_max; /* 0: LP_SAMPLE_SESSIONS */
+    uint64_t idle_us;     /* a session without a request; 0: 15 minutes */
+    unsigned char seed[32];
+};
+
+/* LP_ETOO_LONG: name or path; LP_ESYNTAX: the name is no HTTP token; LP_ENOMEM. */
+LP_MUST int lp_sample_new(const struct lp_sample_args *args, struct lp_sample **ret);
+void lp_sample_free(struct lp_sample *sample);
+
+/* Handles one event; its actions are performed before it returns. */
+void lp_sample_event(struct lp_sample *sample, const struct lp_event *event);
+
+/* Sessions that are open now. */
+uint32_t lp_sample_session_count(const struct lp_sample *sample);
+
+#endif
