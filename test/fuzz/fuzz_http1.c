@@ -87,7 +87,8 @@ static void check_made(const struct transcript_setup *setup, struct lp_span byte
     struct lp_buf out;
     memset(&head, 0, sizeof head);
     head.is_request = setup->side == LP_HTTP1_REQUESTS;
-    head.keep_alive = head.minor = 1;
+    head.keep_alive = true;
+    head.minor = 1;
     struct lp_span first = lp_span_split(bytes, '\0', &bytes);
     struct lp_span second = lp_span_split(bytes, '\0', &bytes);
     struct lp_span name = lp_span_split(bytes, '\0', &bytes);
