@@ -1,0 +1,345 @@
+/* One value -> the field its row names: every type of the key table but lists of mappings. Each
+ * refusal says what would be accepted. Nothing is written to the field of a refused value, so the
+ * default stays there and later checks see no half value. */
+#include <stdio.h>
+
+#include "conf/conf_priv.h"
+
+/* A copy of the value's text in the snapshot's memory; NULL when it was refused. */
+static char *keep_text(struct lp_conf_reader *reader, struct lp_conf_value *value)
+{
+    struct lp_span copy;
+    if (value->text.len > LP_CONF_TEXT_MAX) {
+        lp_conf_refuse(
+            &reader->problems, value, "is too long; %d bytes are accepted", LP_CONF_TEXT_MAX);
+        return NULL;
+    }
+    int err = lp_arena_dup(reader->keep, value->text, &copy);
+    if (err) {
+        reader->err = err;
+        value->is_refused = true;
+        return NULL;
+    }
+    /* The arena's memory is ours to write; the span's pointer only says const. */
+    return (char *)(uintptr_t)copy.ptr;
+}
+
+static void store_span(struct lp_conf_reader *reader, void *field, struct lp_conf_value *value)
+{
+    char *text = keep_text(reader, value);
+    if (text)
+        *(struct lp_span *)field = lp_span(text, value->text.len);
+}
+
+static bool has_control(struct lp_span text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if ((unsigned char)text.ptr[i] < ' ' || text.ptr[i] == 0x7F)
+            return true;
+    return false;
+}
+
+static void read_text(struct lp_conf_reader *reader, const struct lp_conf_key *row, void *field,
+    struct lp_conf_value *value)
+{
+    /* A dialect is compared with a whole body, which may have line ends. */
+    bool may_have_control = row->scope == LP_SCOPE_DIALECT;
+    if (value->text.len == 0)
+        lp_conf_problem(&reader->problems, value, "is empty; leave it out instead");
+    else if (!may_have_control && has_control(value->text))
+        lp_conf_refuse(&reader->problems, value, "holds control characters");
+    else
+        store_span(reader, field, value);
+}
+
+static void read_name(struct lp_conf_reader *reader, void *field, struct lp_conf_value *value)
+{
+    if (lp_conf_is_name(value->text))
+        store_span(reader, field, value);
+    else
+        lp_conf_refuse(&reader->problems, value,
+            "is not a name; use 1 to %d letters, digits, '.', '_' and '-'", LP_CONF_NAME_MAX);
+}
+
+static void read_path(struct lp_conf_reader *reader, void *field, struct lp_conf_value *value)
+{
+    if (lp_conf_is_path(value->text))
+        store_span(reader, field, value);
+    else
+        lp_conf_refuse(&reader->problems, value,
+            "is not a path; it begins with '/' and has no query, like /mcp");
+}
+
+static int write_bound(struct lp_buf *out, enum lp_conf_type type, uint64_t bound)
+{
+    if (type == LP_TYPE_DURATION)
+        return lp_conf_write_duration(out, bound);
+    if (type == LP_TYPE_SIZE)
+        return lp_conf_write_size(out, bound);
+    return lp_buf_printf(out, "%llu", (unsigned long long)bound);
+}
+
+static void refuse_range(
+    struct lp_conf_reader *reader, const struct lp_conf_key *row, struct lp_conf_value *value)
+{
+    enum { RANGE_MAX = 96 };
+    struct lp_buf range;
+    lp_buf_init(&range, RANGE_MAX);
+    int err = write_bound(&range, row->type, row->min);
+    err = err ? err : lp_buf_append(&range, LP_SPAN(" to "));
+    err = err ? err : write_bound(&range, row->type, row->max);
+    if (err)
+        reader->err = err;
+    else
+        lp_conf_refuse(&reader->problems, value, "is out of range; from %.*s is accepted",
+            (int)range.len, lp_buf_span(&range).ptr);
+    lp_buf_release(&range);
+}
+
+static const char *number_form(enum lp_conf_type type)
+{
+    if (type == LP_TYPE_DURATION)
+        return "is not a duration; use a number with its unit: 500ms, 30s, 5m, 2h or 30d";
+    if (type == LP_TYPE_SIZE)
+        return "is not a size; use a number of bytes, or with a unit: 64KiB, 4MiB or 1GiB";
+    return "is not a whole number";
+}
+
+static int parse_number(enum lp_conf_type type, struct lp_span text, uint64_t *ret_number)
+{
+    if (type == LP_TYPE_DURATION)
+        return lp_conf_parse_duration(text, ret_number);
+    if (type == LP_TYPE_SIZE)
+        return lp_conf_parse_size(text, ret_number);
+    return lp_span_to_u64(text, ret_number) ? LP_OK : LP_ESYNTAX;
+}
+
+static void read_number(struct lp_conf_reader *reader, const struct lp_conf_key *row, void *field,
+    struct lp_conf_value *value)
+{
+    uint64_t number = 0;
+    int err = parse_number(row->type, value->text, &number);
+    if (err == LP_ESYNTAX)
+        lp_conf_refuse(&reader->problems, value, "%s", number_form(row->type));
+    else if (err || number < row->min || number > row->max)
+        refuse_range(reader, row, value);
+    else if (row->type == LP_TYPE_COUNT)
+        *(uint32_t *)field = (uint32_t)number;
+    else if (row->type == LP_TYPE_STATUS)
+        *(uint16_t *)field = (uint16_t)number;
+    else
+        *(uint64_t *)field = number;
+}
+
+static void read_code(struct lp_conf_reader *reader, void *field, struct lp_conf_value *value)
+{
+    uint64_t number = 0;
+    bool is_negative = lp_span_starts(value->text, LP_SPAN("-"));
+    struct lp_span digits = lp_span_from(value->text, is_negative ? 1 : 0);
+    if (!lp_span_to_u64(digits, &number) || number > INT32_MAX)
+        lp_conf_refuse(
+            &reader->problems, value, "is not a JSON-RPC code; use a number like -32001");
+    else
+        *(int32_t *)field = is_negative ? -(int32_t)number : (int32_t)number;
+}
+
+static void read_switch(struct lp_conf_reader *reader, void *field, struct lp_conf_value *value)
+{
+    int index = lp_conf_choice_find("false|true", value->text);
+    if (index < 0)
+        lp_conf_refuse(&reader->problems, value, "is not a switch; use true or false");
+    else
+        *(bool *)field = index == 1;
+}
+
+static void list_words(const char *choices, char *room, size_t room_len)
+{
+    struct lp_span rest = lp_span_str(choices);
+    size_t len = 0;
+    while (rest.ptr) {
+        struct lp_span word = lp_span_split(rest, '|', &rest);
+        const char *gap = len == 0 ? "" : rest.ptr ? ", " : " or ";
+        len += (size_t)snprintf(room + len, room_len - len, "%s%.*s", gap, (int)word.len, word.ptr);
+    }
+}
+
+static void read_choice(struct lp_conf_reader *reader, const struct lp_conf_key *row, void *field,
+    struct lp_conf_value *value)
+{
+    char words[128];
+    int index = lp_conf_choice_find(row->choices, value->text);
+    list_words(row->choices, words, sizeof words);
+    if (index >= 0)
+        memcpy(field, &index, sizeof index); /* an int, or an enum of the same size */
+    else if (row->later && lp_span_eq(value->text, lp_span_str(row->later)))
+        lp_conf_refuse(&reader->problems, value, "comes with a later release; use %s", words);
+    else
+        lp_conf_refuse(&reader->problems, value, "is not known here; use %s", words);
+}
+
+static void read_listen(
+    struct lp_conf_reader *reader, struct lp_conf_address *field, struct lp_conf_value *value)
+{
+    char *text = keep_text(reader, value);
+    int err = text ? lp_conf_parse_listen(text, value->text.len, field) : LP_OK;
+    if (err == LP_ERANGE)
+        lp_conf_refuse(&reader->problems, value, "has a port that is not from 1 to 65535");
+    else if (err == LP_ETOO_LONG)
+        lp_conf_refuse(
+            &reader->problems, value, "has a socket path over %d bytes", LP_CONF_UNIX_PATH_MAX);
+    else if (err)
+        lp_conf_refuse(&reader->problems, value,
+            "is not an address; use host:port, [IPv6]:port or unix:/path.sock");
+}
+
+static void read_url(
+    struct lp_conf_reader *reader, struct lp_conf_replica *replica, struct lp_conf_value *value)
+{
+    char *text = keep_text(reader, value);
+    int err = text ? lp_conf_parse_replica(text, value->text.len, &replica->address, &replica->path)
+                   : LP_OK;
+    if (err == LP_EUNSUPPORTED)
+        lp_conf_refuse(&reader->problems, value,
+            "asks for TLS, which comes with a later release; use http:// or unix:");
+    else if (err == LP_ERANGE)
+        lp_conf_refuse(&reader->problems, value, "has a port that is not from 1 to 65535");
+    else if (err == LP_ETOO_LONG)
+        lp_conf_refuse(
+            &reader->problems, value, "has a socket path over %d bytes", LP_CONF_UNIX_PATH_MAX);
+    else if (err)
+        lp_conf_refuse(&reader->problems, value,
+            "is not a replica address; use "
+            "http://host:port/path or unix:/path.sock:/path");
+}
+
+static void read_host(struct lp_conf_reader *reader, void *field, struct lp_conf_value *value)
+{
+    if (lp_span_eq(value->text, LP_SPAN("*")) || lp_conf_is_host(value->text))
+        store_span(reader, field, value);
+    else
+        lp_conf_refuse(&reader->problems, value,
+            "is not a host; use a name or address, with :port if it matters, or \"*\" for any");
+}
+
+static void read_origin(struct lp_conf_reader *reader, void *field, struct lp_conf_value *value)
+{
+    char *text = keep_text(reader, value);
+    if (text && lp_conf_parse_origin(text, value->text.len))
+        lp_conf_refuse(&reader->problems, value,
+            "is not an origin; use scheme://host or scheme://host:port, or \"*\" for any");
+    else if (text)
+        *(struct lp_span *)field = lp_span(text, value->text.len);
+}
+
+static void read_admin(struct lp_conf_reader *reader, void *field, struct lp_conf_value *value)
+{
+    read_listen(reader, field, value);
+    reader->conf->has_admin = !value->is_refused;
+}
+
+/* "off": the field becomes empty, whatever its type. */
+static void switch_off(struct lp_conf_reader *reader, const struct lp_conf_key *row, void *field)
+{
+    if (row->type == LP_TYPE_ADMIN)
+        reader->conf->has_admin = false;
+    else if (row->type == LP_TYPE_DURATION)
+        *(uint64_t *)field = 0;
+    else
+        *(struct lp_span *)field = lp_span(NULL, 0);
+}
+
+static void read_later(struct lp_conf_reader *reader, struct lp_conf_value *value)
+{
+    /* `false` asks for what this release does anyway. */
+    if (value->kind != LP_VALUE_SCALAR || !lp_span_eq(value->text, LP_SPAN("false")))
+        lp_conf_problem(&reader->problems, value, "comes with a later release; take the key out");
+}
+
+/* No value at all: "key:", "key: ~" or "key: null". A flag always has one. */
+static bool is_missing(const struct lp_conf_value *value)
+{
+    struct lp_span text = value->text;
+    return value->is_plain &&
+        (text.len == 0 || lp_span_eq(text, LP_SPAN("~")) || lp_span_eq(text, LP_SPAN("null")));
+}
+
+/* A value or an item of a list; the types of lists are here for their items. */
+static void read_scalar(struct lp_conf_reader *reader, const struct lp_conf_key *row, void *field,
+    struct lp_conf_value *value)
+{
+    switch (row->type) {
+    case LP_TYPE_TEXT:
+    case LP_TYPE_AGENTS:
+        read_text(reader, row, field, value);
+        break;
+    case LP_TYPE_NAME:
+        read_name(reader, field, value);
+        break;
+    case LP_TYPE_PATH:
+        read_path(reader, field, value);
+        break;
+    case LP_TYPE_DURATION:
+    case LP_TYPE_SIZE:
+    case LP_TYPE_COUNT:
+    case LP_TYPE_STATUS:
+        read_number(reader, row, field, value);
+        break;
+    case LP_TYPE_CODE:
+        read_code(reader, field, value);
+        break;
+    case LP_TYPE_SWITCH:
+        read_switch(reader, field, value);
+        break;
+    case LP_TYPE_CHOICE:
+        read_choice(reader, row, field, value);
+        break;
+    case LP_TYPE_ADMIN:
+        read_admin(reader, field, value);
+        break;
+    case LP_TYPE_LISTENS:
+        read_listen(reader, field, value);
+        break;
+    case LP_TYPE_HOSTS:
+        read_host(reader, field, value);
+        break;
+    case LP_TYPE_ORIGINS:
+        read_origin(reader, field, value);
+        break;
+    case LP_TYPE_REPLICAS:
+    case LP_TYPE_URL:
+        read_url(reader, field, value);
+        break;
+    default:
+        LP_UNREACHABLE();
+    }
+}
+
+bool lp_conf_read_scalar(struct lp_conf_reader *reader, const struct lp_conf_key *row, void *field,
+    struct lp_conf_value *value)
+{
+    if (value->is_refused)
+        return false;
+    if (value->kind != LP_VALUE_SCALAR)
+        lp_conf_problem(&reader->problems, value, "takes one value, not a %s",
+            value->kind == LP_VALUE_LIST ? "list" : "mapping");
+    else if (is_missing(value))
+        lp_conf_problem(
+            &reader->problems, value, "has no value; leave the key out for the default");
+    else if (row->takes_off && lp_span_eq(value->text, LP_SPAN("off")))
+        switch_off(reader, row, field);
+    else
+        read_scalar(reader, row, field, value);
+    return !value->is_refused;
+}
+
+bool lp_conf_read_value(struct lp_conf_reader *reader, const struct lp_conf_key *row, void *field,
+    struct lp_conf_value *value)
+{
+    if (row->type == LP_TYPE_LATER) {
+        read_later(reader, value);
+        return false;
+    }
+    if (row->type >= LP_TYPE_LISTENS)
+        return lp_conf_read_list(reader, row, field, value);
+    return lp_conf_read_scalar(reader, row, field, value);
+}
