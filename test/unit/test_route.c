@@ -1,0 +1,140 @@
+/* The routing decision: every case of route_cases.h gives its verdict, and over the whole space of
+ * facts and views nothing else than what the requirements allow can come out. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "gate/route.h"
+#include "route_cases.h"
+
+struct route_case {
+    const char *what;
+    struct lp_route_facts facts;
+    struct lp_route_view view;
+    enum lp_verdict_kind kind;
+    enum lp_reason reason;
+};
+
+static const struct route_case CASES[] = {
+#define X(                                                                                         \
+    what, m, d, e, init, sse_id, cred, id_, closed, known, state, unr, up, sse, mint, chal, v, r)  \
+    {what, {LP_METHOD_##m, LP_DOOR_##d, LP_ERA_##e, init, sse_id, cred, LP_ID_##id_, closed},      \
+        {known, 1, LP_REPLICA_##state, unr, up, sse == 2, sse > 0, LP_##mint, chal},               \
+        LP_VERDICT_##v, LP_REASON_##r},
+    ROUTE_CASES(X)
+#undef X
+};
+
+enum { CASE_COUNT = sizeof CASES / sizeof *CASES };
+
+static void each_case_has_its_verdict(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < CASE_COUNT; i++) {
+        const struct route_case *c = &CASES[i];
+        struct lp_verdict got = lp_route(&c->facts, &c->view);
+        if (got.kind != c->kind || got.reason != c->reason)
+            fail_msg("%s: got %s/%s, want %s/%s", c->what, lp_verdict_name(got.kind),
+                lp_reason_info(got.reason)->name, lp_verdict_name(c->kind),
+                lp_reason_info(c->reason)->name);
+        if (got.kind == LP_VERDICT_FORWARD)
+            assert_int_equal(got.replica, c->view.owner);
+    }
+}
+
+/* One point of the space of all facts and views, by number. */
+static void unpack(uint32_t n, struct lp_route_facts *facts, struct lp_route_view *view)
+{
+#define TAKE(count)                                                                                \
+    (n % (count));                                                                                 \
+    n /= (count)
+    static const enum lp_method METHODS[] = {
+        LP_METHOD_GET, LP_METHOD_POST, LP_METHOD_DELETE, LP_METHOD_OPTIONS, LP_METHOD_PATCH};
+    facts->method = METHODS[n % 5];
+    n /= 5;
+    facts->door = TAKE(2);
+    facts->era = TAKE(2);
+    facts->is_initialize = TAKE(2);
+    facts->id_is_sse = TAKE(2);
+    facts->has_credential = TAKE(2);
+    facts->id = TAKE(6);
+    facts->stream_closed = TAKE(2);
+    view->owner_known = TAKE(2);
+    view->owner_state = TAKE(4);
+    view->owner_unreachable = TAKE(2);
+    view->any_up = TAKE(2);
+    view->sse_configured = TAKE(2);
+    view->sse_on_mcp_path = TAKE(2);
+    view->mints_ids = TAKE(3);
+    view->challenges = TAKE(2);
+#undef TAKE
+    view->owner = 3;
+}
+
+enum { SPACE = 5 * 2 * 2 * 2 * 2 * 2 * 6 * 2 * 2 * 4 * 2 * 2 * 2 * 2 * 3 * 2 };
+
+static void laws_hold_everywhere(void **state)
+{
+    (void)state;
+    uint32_t kinds[5] = {0};
+    for (uint32_t n = 0; n < SPACE; n++) {
+        struct lp_route_facts f = {0};
+        struct lp_route_view v = {0};
+        unpack(n, &f, &v);
+        struct lp_verdict got = lp_route(&f, &v);
+        kinds[got.kind]++;
+        if (got.kind == LP_VERDICT_FORWARD) {
+            /* only with a ticket that opened, only to its own replica, and never to a dead one */
+            assert_true(f.id == LP_ID_GOOD && v.owner_known && !f.stream_closed);
+            assert_int_equal(got.replica, 3);
+            assert_true(v.owner_state != LP_REPLICA_GONE);
+            assert_true(f.era == LP_ERA_LEGACY || f.method != LP_METHOD_POST || f.id_is_sse);
+        } else if (got.kind != LP_VERDICT_ANSWER) {
+            assert_true(v.any_up);
+        } else {
+            int status = lp_reason_info(got.reason)->http_status;
+            assert_true(status >= 400);
+            /* [G6]: a 404 needs an id; its lack is 400; doubt is never 404 */
+            if (status == 404)
+                assert_true(f.id != LP_ID_NONE || f.id_is_sse);
+            if (v.owner_state == LP_REPLICA_DOUBT && v.owner_known && f.id == LP_ID_GOOD &&
+                !f.stream_closed)
+                assert_true(status != 404);
+        }
+    }
+    for (int k = 0; k < 5; k++)
+        assert_true(kinds[k] > 0);
+}
+
+static void verdicts_have_names(void **state)
+{
+    (void)state;
+    assert_string_equal(lp_verdict_name(LP_VERDICT_NEW_STREAM), "new_stream");
+    assert_string_equal(lp_verdict_name((enum lp_verdict_kind)99), "");
+}
+
+static void print_table(void)
+{
+    for (size_t i = 0; i < CASE_COUNT; i++)
+        printf("%-42s %-12s %s\n", CASES[i].what, lp_verdict_name(CASES[i].kind),
+            CASES[i].reason ? lp_reason_info(CASES[i].reason)->name : "");
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_case_has_its_verdict),
+        cmocka_unit_test(laws_hold_everywhere),
+        cmocka_unit_test(verdicts_have_names),
+    };
+    if (argc > 1 && strcmp(argv[1], "--table") == 0) {
+        print_table();
+        return 0;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
