@@ -3,9 +3,8 @@
  * Deliberately narrower than a URI (RFC 3986): no userinfo, query, fragment or percent-encoding in
  * a host; a port may be left out of a replica's URL only. What is accepted here needs no second
  * look in the room that connects. */
-#include <arpa/inet.h>
-
 #include "conf/conf_priv.h"
+#include "wire/uri.h"
 
 enum { HOST_MAX = 253, PORT_DIGITS_MAX = 5, PORT_HTTP = 80 };
 
@@ -40,15 +39,16 @@ static void lower(char *text, size_t len)
             text[i] = (char)(text[i] + ('a' - 'A'));
 }
 
-static bool is_ip(int family, struct lp_span text)
+static bool is_ipv4(struct lp_span text)
 {
-    char zero_terminated[INET6_ADDRSTRLEN + 1];
-    struct in6_addr address; /* large enough for both families */
-    if (text.len >= sizeof zero_terminated || lp_span_find(text, '\0') < text.len)
-        return false;
-    memcpy(zero_terminated, text.ptr, text.len);
-    zero_terminated[text.len] = '\0';
-    return inet_pton(family, zero_terminated, &address) == 1;
+    uint32_t count = 0;
+    for (struct lp_span rest = text; rest.ptr; count++) {
+        uint64_t part;
+        struct lp_span digits = lp_span_split(rest, '.', &rest);
+        if (digits.len > 3 || !lp_span_to_u64(digits, &part) || part > UINT8_MAX)
+            return false;
+    }
+    return count == 4;
 }
 
 /* A name or an IPv4 address. Digits and dots only must be a real IPv4 address: "10.0.0.256" is a
@@ -60,7 +60,7 @@ static bool is_host_name(struct lp_span text)
         has_letter |= text.ptr[i] != '.' && (text.ptr[i] < '0' || text.ptr[i] > '9');
     if (text.len > HOST_MAX || !all_in(text, "._-"))
         return false;
-    return has_letter ? is_alnum(text.ptr[0]) : is_ip(AF_INET, text);
+    return has_letter ? is_alnum(text.ptr[0]) : is_ipv4(text);
 }
 
 static int parse_port(struct lp_span text, uint16_t *ret_port)
@@ -77,25 +77,27 @@ static int parse_port(struct lp_span text, uint16_t *ret_port)
 /* "host", "host:port", "[v6]" or "[v6]:port" -> host and the text after it: empty, or ":port". */
 static int split_host(struct lp_span text, struct lp_span *ret_host, struct lp_span *ret_rest)
 {
-    if (lp_span_starts(text, LP_SPAN("["))) {
-        size_t close = lp_span_find(text, ']');
-        if (close == text.len || !is_ip(AF_INET6, lp_span(text.ptr + 1, close - 1)))
+    bool is_v6 = lp_span_starts(text, LP_SPAN("["));
+    size_t bracket = is_v6 ? lp_span_find(text, ']') : 0;
+    struct lp_span tail = lp_span_from(text, bracket);
+    size_t end = bracket + lp_span_find(tail, ':');
+    struct lp_span host = lp_span(text.ptr, end);
+    if (is_v6) {
+        struct lp_uri uri;
+        if (lp_uri_parse_authority(host, &uri) || !uri.host_is_ipv6)
             return LP_ESYNTAX;
-        *ret_host = lp_span(text.ptr + 1, close - 1);
-        *ret_rest = lp_span_from(text, close + 1);
-    } else {
-        size_t colon = lp_span_find(text, ':');
-        if (!is_host_name(lp_span(text.ptr, colon)))
-            return LP_ESYNTAX;
-        *ret_host = lp_span(text.ptr, colon);
-        *ret_rest = lp_span_from(text, colon);
+        host = uri.host;
+    } else if (!is_host_name(host)) {
+        return LP_ESYNTAX;
     }
-    return ret_rest->len == 0 || ret_rest->ptr[0] == ':' ? LP_OK : LP_ESYNTAX;
+    *ret_host = host;
+    *ret_rest = lp_span_from(text, end);
+    return LP_OK;
 }
 
 static bool is_loopback(struct lp_span host)
 {
-    if (lp_span_starts(host, LP_SPAN("127.")) && is_ip(AF_INET, host))
+    if (lp_span_starts(host, LP_SPAN("127.")) && is_ipv4(host))
         return true;
     return lp_span_eq(host, LP_SPAN("::1")) || lp_span_eq(host, LP_SPAN("localhost"));
 }

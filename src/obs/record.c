@@ -217,11 +217,11 @@ static void put_time_span(struct line *line, uint64_t us)
     if (line->err)
         return;
     if (us < 100000)
-        line->err = lp_buf_printf(line->out, " %llu.%llums", ms, tenth);
+        line->err = lp_buf_printf(line->out, " %llu.%ums", ms, tenth);
     else if (ms < 1000)
         line->err = lp_buf_printf(line->out, " %llums", ms);
     else if (ms < 60000)
-        line->err = lp_buf_printf(line->out, " %llu.%llus", ms / 1000, ms / 100 % 10);
+        line->err = lp_buf_printf(line->out, " %llu.%us", ms / 1000, tenth);
     else
         line->err = lp_buf_printf(line->out, " %llum%02llus", ms / 60000, ms / 1000 % 60);
 }
