@@ -61,10 +61,9 @@ static int hold(struct lp_http1 *p, struct lp_span *in, size_t n, size_t max)
 {
     p->held.max = max;
     int err = lp_buf_append(&p->held, lp_span(in->ptr, n));
-    if (err)
-        return err == LP_ELIMIT ? LP_ETOO_LONG : err;
-    eat(in, n);
-    return LP_OK;
+    if (!err)
+        eat(in, n);
+    return err;
 }
 
 /* The line or head does not end in the first `n` bytes of `in`: they are kept if there is hope. */
@@ -175,10 +174,9 @@ static int note_coding(struct framing *f, struct lp_span value)
 
 static int note_host(struct framing *f)
 {
-    if (f->has_host)
-        return LP_EAMBIGUOUS;
+    int err = f->has_host ? LP_EAMBIGUOUS : LP_OK;
     f->has_host = true;
-    return LP_OK;
+    return err;
 }
 
 static void note_connection(struct framing *f, struct lp_span value)
@@ -272,12 +270,10 @@ static int frame(const struct framing *f, struct lp_head *head)
 
 static int parse_version(struct lp_span text, uint8_t *ret_minor)
 {
-    if (lp_span_eq(text, LP_SPAN("HTTP/1.1")))
-        *ret_minor = 1;
-    else if (lp_span_eq(text, LP_SPAN("HTTP/1.0")))
-        *ret_minor = 0;
-    else
+    bool is_newer = lp_span_eq(text, LP_SPAN("HTTP/1.1"));
+    if (!is_newer && !lp_span_eq(text, LP_SPAN("HTTP/1.0")))
         return LP_ESYNTAX;
+    *ret_minor = is_newer;
     return LP_OK;
 }
 
@@ -413,12 +409,17 @@ static int give_body(struct lp_span *in, size_t n, struct lp_http1_item *ret)
     return STEP_ITEM;
 }
 
-static int on_body(struct lp_http1 *p, struct lp_span *in, struct lp_http1_item *ret)
+/* A counted body, or the data of a chunk, which is followed by CRLF. */
+static int on_counted(struct lp_http1 *p, struct lp_span *in, struct lp_http1_item *ret)
 {
     size_t n = smaller(in->len, p->left);
     p->left -= n;
-    if (p->left == 0)
+    if (p->left == 0 && p->state == LP_HTTP1_IN_CHUNK_DATA) {
+        p->state = LP_HTTP1_IN_CHUNK_END;
+        p->left = 2;
+    } else if (p->left == 0) {
         p->state = LP_HTTP1_AT_END;
+    }
     return give_body(in, n, ret);
 }
 
@@ -465,17 +466,6 @@ static int on_chunk_size(struct lp_http1 *p, struct lp_span *in, struct lp_http1
     return STEP_ON;
 }
 
-static int on_chunk_data(struct lp_http1 *p, struct lp_span *in, struct lp_http1_item *ret)
-{
-    size_t n = smaller(in->len, p->left);
-    p->left -= n;
-    if (p->left == 0) {
-        p->state = LP_HTTP1_IN_CHUNK_END;
-        p->left = 2;
-    }
-    return give_body(in, n, ret);
-}
-
 static int on_chunk_end(struct lp_http1 *p, struct lp_span *in, struct lp_http1_item *ret)
 {
     (void)ret;
@@ -488,18 +478,28 @@ static int on_chunk_end(struct lp_http1 *p, struct lp_span *in, struct lp_http1_
     return STEP_ON;
 }
 
+/* RFC 9110 6.5.1: trailers may not say anything about framing; to us they say nothing at all. */
+static int check_trailer(struct lp_span line)
+{
+    struct lp_field field;
+    int err = parse_field(line, &field);
+    if (err)
+        return err;
+    bool frames = field.id == LP_FIELD_CONTENT_LENGTH || field.id == LP_FIELD_TRANSFER_ENCODING;
+    return frames ? LP_EAMBIGUOUS : LP_OK;
+}
+
 static int on_trailers(struct lp_http1 *p, struct lp_span *in, struct lp_http1_item *ret)
 {
-    (void)ret;
     struct lp_span line;
-    struct lp_field dropped;
+    (void)ret;
     int step = take_line(p, in, (size_t)p->left, &line);
     if (step != STEP_ON)
         return step;
     p->left -= line.len;
     line = next_text_line(&line);
     if (line.len)
-        return parse_field(line, &dropped);
+        return check_trailer(line);
     p->state = LP_HTTP1_AT_END;
     return STEP_ON;
 }
@@ -520,9 +520,9 @@ static int on_end(struct lp_http1 *p, struct lp_span *in, struct lp_http1_item *
 
 static const handler_fn handlers[] = {
     [LP_HTTP1_IN_HEAD] = on_head,
-    [LP_HTTP1_IN_BODY] = on_body,
+    [LP_HTTP1_IN_BODY] = on_counted,
     [LP_HTTP1_IN_CHUNK_SIZE] = on_chunk_size,
-    [LP_HTTP1_IN_CHUNK_DATA] = on_chunk_data,
+    [LP_HTTP1_IN_CHUNK_DATA] = on_counted,
     [LP_HTTP1_IN_CHUNK_END] = on_chunk_end,
     [LP_HTTP1_IN_TRAILERS] = on_trailers,
     [LP_HTTP1_IN_UNTIL_CLOSE] = on_until_close,
@@ -568,8 +568,8 @@ ptrdiff_t lp_http1_feed(struct lp_http1 *p, struct lp_span in, struct lp_http1_i
         if (p->held_is_spent)
             drop_held(p);
         /* END is due without a further byte; no other handler is called without one. */
-        bool needs_byte = p->state != LP_HTTP1_AT_END;
-        step = needs_byte && !rest.len ? STEP_MORE : handlers[p->state](p, &rest, ret);
+        bool is_due = rest.len || p->state == LP_HTTP1_AT_END;
+        step = is_due ? handlers[p->state](p, &rest, ret) : STEP_MORE;
     }
     if (step < 0) {
         lp_http1_release(p);

@@ -171,7 +171,7 @@ static const struct row good_requests[] = {
     {IN(CHUNKED "B\r\nhello world\r\n0\r\n\r\n"), "POST / chunked keep [hello world] end"},
     {IN(CHUNKED "2;a;b=c;d=\"e \\\" f\"\r\nhi\r\n0;z\r\n\r\n"), "POST / chunked keep [hi] end"},
     {IN(CHUNKED "2; \x80\t\r\n\r\n\r\n0\r\n\r\n"), "POST / chunked keep [\r\n] end"},
-    {IN(CHUNKED "1\r\nx\r\n0\r\nTrailer: 1\r\nContent-Length: x\r\nHost:\r\n\r\n"),
+    {IN(CHUNKED "1\r\nx\r\n0\r\nTrailer: 1\r\nX-Sum: x\r\nHost:\r\n\r\n"),
         "POST / chunked keep [x] end"},
     {IN(CHUNKED "ffffffffffffffff\r\nx"), "POST / chunked keep [x] ..."},
     {IN(CHUNKED "0\r\n\r\nGET / HTTP/1.1\r\n" H "\r\n"),
@@ -326,6 +326,8 @@ static const struct row bad_chunks[] = {
     BAD_CHUNKS("0\r\n X: y\r\n", "!SYNTAX"),
     BAD_CHUNKS("0\r\nX: y\n", "!SYNTAX"),
     BAD_CHUNKS("0\r\nGET / HTTP/1.1\r\n", "!SYNTAX"),
+    BAD_CHUNKS("0\r\ncontent-length: 5\r\n", "!AMBIGUOUS"),
+    BAD_CHUNKS("0\r\nA: b\r\nTRANSFER-ENCODING: chunked\r\n", "!AMBIGUOUS"),
 };
 
 static void test_bad_chunks(void **state)
