@@ -220,7 +220,8 @@ static void drain_more(struct lp_loop *loop, struct lp_io_conn *conn)
         die(loop, conn);
         return;
     }
-    conn->drain = lp_span_from(conn->drain, (size_t)n);
+    if (n > 0)
+        conn->drain = lp_span_from(conn->drain, (size_t)n);
     if (conn->drain.len == 0) {
         conn->is_draining = false;
         tell(loop, conn, LP_EV_DRAINED);

@@ -101,7 +101,7 @@ static uint64_t write_out(
     if (must_reopen)
         reopen(log);
     size_t done = write_all(log->fd, lp_buf_span(lines));
-    uint64_t lost = count_lines(lp_span_from(lp_buf_span(lines), done));
+    uint64_t lost = done < lines->len ? count_lines(lp_span_from(lp_buf_span(lines), done)) : 0;
     lp_buf_clear(lines);
     if (lost || !dropped)
         return lost + dropped; /* still no room: said later */

@@ -156,10 +156,18 @@ static int64_t log_line(struct lp_loop *loop, struct lp_span line)
 {
     if (!loop->log)
         return LP_OK;
+    if (line.len >= LP_IO_LINES_BYTES)
+        return LP_ELIMIT;
     if (line.len >= lp_buf_room(&loop->lines))
         flush_lines(loop);
-    int err = lp_buf_append(&loop->lines, line);
-    return err ? err : lp_buf_append(&loop->lines, LP_SPAN("\n"));
+    char *room = NULL;
+    int err = lp_buf_reserve(&loop->lines, line.len + 1, &room);
+    if (err)
+        return err;
+    memcpy(room, line.ptr, line.len);
+    room[line.len] = '\n';
+    lp_buf_commit(&loop->lines, line.len + 1);
+    return LP_OK;
 }
 
 static void on_prepare(uv_prepare_t *prepare)
@@ -206,9 +214,9 @@ static int64_t perform(void *ctx, const struct lp_action *action)
     return LP_EUNSUPPORTED;
 }
 
-struct lp_shell lp_loop_shell(struct lp_loop *loop)
+const struct lp_shell *lp_loop_shell(struct lp_loop *loop)
 {
-    return (struct lp_shell){.ctx = loop, .perform = perform};
+    return &loop->shell;
 }
 
 /* Life */
@@ -230,6 +238,7 @@ struct lp_loop *lp_loop_new(const struct lp_loop_args *args)
     if (!loop)
         return NULL;
     loop->number = args->number;
+    loop->shell = (struct lp_shell){.ctx = loop, .perform = perform};
     loop->log = args->log;
     loop->alarm_us = UINT64_MAX;
     loop->engine_timer.kind = LP_IO_TIMER_ENGINE;

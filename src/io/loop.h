@@ -2,9 +2,11 @@
  * the events of seam/event.h. This room is the only one with libuv, descriptors, clocks, files and
  * signals; it knows nothing of HTTP or MCP.
  *
- *        engine 0            engine 1         ...   one thread each, nothing shared but mail and
- * log events ^ | actions | v struct lp_loop  --mail-->  struct lp_loop       listener.h: accepting
- * log.h: one writer thread
+ *     engine 0                engine 1     ...     one thread each
+ *   events ^ | actions      events ^ | actions
+ *          | v                     | v
+ *   struct lp_loop ---mail---> struct lp_loop      listener.h: accepting
+ *          '----- log lines -------+-----> log.h: one writer thread
  *
  * Facts that callers may rely on
  * - No event is ever delivered from within `perform`. What an action causes at once (a WRITE that
@@ -22,7 +24,7 @@
  *   CLOSE_RESET on a unix socket is an ordinary close: the kernel has no reset there.
  * - CONNECT: the addresses of a name are tried in the order of the resolver, each with its share of
  *   the time that is left; timeout_ms 0 means no limit. A full unix backlog is tried again until
- * the time is over. There is no TLS in this release: is_tls gives LP_EUNSUPPORTED.
+ *   the time is over. There is no TLS in this release: is_tls gives LP_EUNSUPPORTED.
  * - There is no store in this release: a STORE is answered with LP_STORE_DOWN in the next turn.
  * - `mono_us` is taken once per turn, and again after every 32 events of a long one.
  * - An idle connection is one slab cell (about 260 bytes) and no buffer; all connections of a loop
@@ -52,8 +54,9 @@ LP_MUST struct lp_loop *lp_loop_new(const struct lp_loop_args *args);
  * wait for a name server that is being asked. NULL is fine. */
 void lp_loop_free(struct lp_loop *loop);
 
-/* The shell for the engine of this loop; may be used only in the thread that runs the loop. */
-struct lp_shell lp_loop_shell(struct lp_loop *loop);
+/* The shell for the engine of this loop; lives as long as the loop, and may be used only in the
+ * thread that runs it. */
+const struct lp_shell *lp_loop_shell(struct lp_loop *loop);
 
 /* Before the loop runs: who gets the events. */
 void lp_loop_attach(struct lp_loop *loop, void *engine, lp_event_fn on_event);

@@ -62,6 +62,7 @@ struct lp_io_mail;
 struct lp_loop {
     uv_loop_t uv;
     uint32_t number;
+    struct lp_shell shell;
     void *engine;
     lp_event_fn on_event;
     struct lp_loop *const *peers;

@@ -46,9 +46,8 @@ int lp_signals_open(struct lp_loop *loop, const struct lp_signals_args *args)
 uint64_t lp_process_setup(void)
 {
     (void)signal(SIGPIPE, SIG_IGN);
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit))
-        return 0;
+    struct rlimit limit = {0};
+    (void)getrlimit(RLIMIT_NOFILE, &limit);
     struct rlimit raised = {.rlim_cur = limit.rlim_max, .rlim_max = limit.rlim_max};
     if (setrlimit(RLIMIT_NOFILE, &raised) == 0)
         limit = raised;
