@@ -120,7 +120,7 @@ static bool read_plain(struct lp_span plain, struct lp_ticket *t)
     while (plain.len >= TLV_HEAD) {
         const unsigned char *head = (const unsigned char *)plain.ptr;
         size_t n = (size_t)head[1] << 8 | head[2];
-        if (head[0] <= last || head[0] > TAG_UPSTREAM_ID || n > plain.len - TLV_HEAD)
+        if (head[0] <= last || n > plain.len - TLV_HEAD)
             return false;
         if (!take_value((enum tlv_tag)head[0], lp_span(plain.ptr + TLV_HEAD, n), t))
             return false;

@@ -181,6 +181,28 @@ static void test_small_buffers(void **state)
     }
 }
 
+/* What was in the buffers stays, and does not count. */
+static void test_appending(void **state)
+{
+    (void)state;
+    struct lp_uri stream;
+    struct lp_buf sealed;
+    struct lp_buf kept;
+    char before[500];
+    memset(before, '.', sizeof before);
+    lp_buf_init(&sealed, 8192);
+    lp_buf_init(&kept, 8192);
+    assert_int_equal(lp_uri_parse(LP_SPAN(BACKEND), &stream), LP_OK);
+    assert_int_equal(lp_buf_append(&sealed, lp_span(before, sizeof before)), LP_OK);
+    assert_int_equal(lp_buf_append(&kept, LP_SPAN("z=1")), LP_OK);
+    struct lp_span data = LP_SPAN("/a/long/path/to/messages?sid=1&x=2");
+    assert_int_equal(lp_endpoint_split(data, &stream, NULL, &sealed, &kept), LP_OK);
+    assert_true(lp_span_ends(lp_buf_span(&sealed), LP_SPAN("./a/long/path/to/messages?sid=1")));
+    assert_true(lp_span_eq(lp_buf_span(&kept), LP_SPAN("z=1&x=2")));
+    lp_buf_release(&sealed);
+    lp_buf_release(&kept);
+}
+
 static void test_visible(void **state)
 {
     (void)state;
@@ -247,6 +269,7 @@ int main(void)
         cmocka_unit_test(test_members),
         cmocka_unit_test(test_lengths),
         cmocka_unit_test(test_small_buffers),
+        cmocka_unit_test(test_appending),
         cmocka_unit_test(test_visible),
         cmocka_unit_test(test_token),
     };

@@ -23,9 +23,10 @@ static struct lp_envelope scan(const char *body)
 
 static void assert_span(struct lp_span got, const char *want)
 {
-    if (!lp_span_eq(got, lp_span_str(want)))
-        print_error("got %.*s, want %s\n", (int)got.len, got.ptr, want);
-    assert_true(lp_span_eq(got, lp_span_str(want)));
+    struct lp_span span = lp_span_str(want);
+    if (!lp_span_eq(got, span))
+        print_error("got %.*s, want %.*s\n", (int)got.len, got.ptr, (int)span.len, span.ptr);
+    assert_true(lp_span_eq(got, span));
 }
 
 static void test_request(void **state)

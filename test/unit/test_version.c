@@ -169,7 +169,7 @@ static void test_modern(void **state)
 #define ONLY_VERSION "\"_meta\":{" VERSION_KEY ":\"2026-07-28\"}"
 #define NULL_CAPABILITIES                                                                          \
     "\"_meta\":{" VERSION_KEY ":\"2026-07-28\",\"io.modelcontextprotocol/"                         \
-                              "clientCapabilities\":null}"
+    "clientCapabilities\":null}"
     static const struct row ROWS[] = {
         {LIST(MODERN), {V, "m:tools/list"}, OK, MODERN_ERA},
         {LIST(META("\"2026\\u002d07-28\"")), {V, "m:tools/list"}, OK, MODERN_ERA},
@@ -211,6 +211,7 @@ static void test_names(void **state)
         {CALL("add"), {V, M_CALL, "n:add"}, OK, MODERN_ERA},
         {CALL("a\\u0064d"), {V, M_CALL, "n:add"}, OK, MODERN_ERA},
         {CALL("a b"), {V, M_CALL, "n:a b"}, OK, MODERN_ERA},
+        {CALL("! ~"), {V, M_CALL, "n:! ~"}, OK, MODERN_ERA},
         {CALL("a\\tb"), {V, M_CALL, "n:a\tb"}, OK, MODERN_ERA},
         {CALL(""), {V, M_CALL, "n:"}, OK, MODERN_ERA},
         {CALL("gr\xc3\xb6\xc3\x9f"
