@@ -1,0 +1,88 @@
+/* The program: one file per command, one table of them (main.c), and what the commands share.
+ *
+ * A command prints what it was asked for on stdout and everything else on stderr: a plain sentence
+ * that says what is wrong and what to do. */
+#ifndef LP_APP_APP_H
+#define LP_APP_APP_H
+
+#include "base/buf.h"
+#include "base/error.h"
+#include "conf/conf.h"
+#include "seam/action.h"
+
+/* Exit statuses; the manual lists them. */
+enum lp_exit {
+    LP_EXIT_OK = 0,
+    LP_EXIT_FAILED = 1,  /* something went wrong while it ran */
+    LP_EXIT_REFUSED = 2, /* the configuration is not right */
+    LP_EXIT_USAGE = 64,  /* the command line was not understood */
+};
+
+/* One command. `help` appends the whole help text, 80 columns, with an example. */
+struct lp_command {
+    const char *name;
+    const char *summary;                           /* for `limpet --help` */
+    int (*run)(int argc, const char *const *argv); /* the words after the command's name */
+    int (*help)(struct lp_buf *out);
+};
+
+extern const struct lp_command lp_command_gateway, lp_command_replica, lp_command_demo,
+    lp_command_key, lp_command_config, lp_command_status;
+
+/* --- main.c --- */
+
+/* "limpet: ..." on stderr; returns `status`. */
+int lp_app_fail(enum lp_exit status, const char *fmt, ...) LP_PRINTF(2, 3);
+/* Prints a buffer on stdout. */
+void lp_app_print(const struct lp_buf *text);
+/* Appends help text, or says that there is no memory. */
+int lp_app_text(struct lp_buf *out, const char *text);
+
+/* --- options.c: for the commands whose flags are few --- */
+
+struct lp_option {
+    const char *name;   /* "--listen" */
+    const char **value; /* NULL: a switch */
+    bool *is_set;       /* for switches */
+};
+
+enum { LP_WORDS_MAX = 4 };
+
+/* Reads flags ("--flag value", "--flag=value") in any place; the other words go to `words`, which
+ * ends with NULL. LP_EXIT_USAGE after saying why. */
+LP_MUST int lp_options_read(const struct lp_option *options, uint32_t option_count, int argc,
+    const char *const *argv, const char *words[LP_WORDS_MAX + 1]);
+
+/* "host:port" of a listener; LP_EXIT_USAGE after saying why. Spans point into `text`. */
+LP_MUST int lp_options_address(
+    const char *flag, const char *text, struct lp_span *ret_host, uint16_t *ret_port);
+/* A whole number; LP_EXIT_USAGE after saying why. */
+LP_MUST int lp_options_number(
+    const char *flag, const char *text, uint32_t max, uint32_t *ret_number);
+
+/* --- load.c: configuration and keys --- */
+
+struct lp_keyring;
+
+/* Reads the file that -c names and the flags. Not LP_EXIT_OK: everything has been said. */
+LP_MUST int lp_app_load_conf(int argc, const char *const *argv, struct lp_conf **ret);
+
+/* Where the key file is: `configured`, or the default place. LP_ENOT_FOUND: there is no home. */
+LP_MUST int lp_app_key_path(struct lp_span configured, char *room, size_t room_len);
+/* Opens the key file, or makes it, and reads the keys. Not LP_EXIT_OK: everything has been said.
+ * A key file that must be there already is not made. */
+LP_MUST int lp_app_load_keys(
+    const char *path, bool may_make, struct lp_keyring *ret, bool *ret_made);
+
+/* Appends "127.0.0.1:8080", "[::1]:8080" or "unix:/run/a.sock". */
+LP_MUST int lp_app_address(const struct lp_conf_address *address, struct lp_buf *out);
+
+/* --- log_line.c --- */
+
+/* A line of the event log, as text or as JSON (lp_log_line_fn of io/log.h). */
+int lp_app_text_line(
+    struct lp_buf *out, uint64_t wall_ms, enum lp_log_level level, struct lp_span sentence);
+int lp_app_json_line(
+    struct lp_buf *out, uint64_t wall_ms, enum lp_log_level level, struct lp_span sentence);
+
+#endif

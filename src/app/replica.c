@@ -1,0 +1,171 @@
+/* `limpet replica`: the sample MCP server of serve/sample.h on one loop. */
+#include <stdio.h>
+
+#include "app/app.h"
+#include "io/file.h"
+#include "io/listener.h"
+#include "io/loop.h"
+#include "io/signals.h"
+#include "serve/sample.h"
+#include "wire/field.h"
+
+enum { SESSIONS_MAX = 1000000, CONN_MAX = LP_SAMPLE_CONNECTIONS_MAX + 16, WHY_MAX = 1024 };
+
+struct settings {
+    struct lp_span host;
+    uint16_t port;
+    const char *name;
+    const char *path;
+    uint32_t sessions;
+};
+
+/* What runs; everything NULL until it is there. */
+struct replica {
+    struct lp_loop *loop;
+    struct lp_listener *listener;
+    struct lp_sample *sample;
+};
+
+static void on_event(void *sample, const struct lp_event *event)
+{
+    lp_sample_event(sample, event);
+}
+
+static int start_sample(struct replica *r, const struct settings *settings)
+{
+    struct lp_sample_args args = {.shell = lp_loop_shell(r->loop),
+        .name = lp_span_str(settings->name),
+        .path = lp_span_str(settings->path),
+        .session_max = settings->sessions};
+    lp_io_random(args.seed, sizeof args.seed);
+    int err = lp_sample_new(&args, &r->sample);
+    if (!err)
+        lp_loop_attach(r->loop, r->sample, on_event);
+    return err;
+}
+
+static int listen_on(struct replica *r, const struct settings *settings)
+{
+    struct lp_listener_args args = {.host = settings->host, .port = settings->port};
+    struct lp_buf why;
+    lp_buf_init(&why, WHY_MAX);
+    int err = lp_listener_open(&args, &r->loop, 1, &why, &r->listener);
+    struct lp_span text = lp_buf_span(&why);
+    int status = LP_EXIT_OK;
+    if (err == LP_EEXISTS)
+        status = lp_app_fail(LP_EXIT_FAILED,
+            "%.*s; stop the other program or choose another --listen", (int)text.len, text.ptr);
+    else if (err)
+        status = lp_app_fail(LP_EXIT_FAILED, "%.*s", (int)text.len, text.ptr);
+    lp_buf_release(&why);
+    return status;
+}
+
+static int start(struct replica *r, const struct settings *settings)
+{
+    r->loop = lp_loop_new(&(struct lp_loop_args){.conn_max = CONN_MAX});
+    int err = r->loop ? LP_OK : LP_ENOMEM;
+    if (!err)
+        err = start_sample(r, settings);
+    if (!err)
+        err = lp_signals_open(r->loop, &(struct lp_signals_args){0});
+    if (err)
+        return lp_app_fail(LP_EXIT_FAILED, "cannot start: %s", lp_error_sentence(err));
+    return listen_on(r, settings);
+}
+
+static int serve(const struct settings *settings)
+{
+    struct replica r = {0};
+    (void)lp_process_setup();
+    int status = start(&r, settings);
+    if (status == LP_EXIT_OK) {
+        lp_loops_join(&r.loop, 1);
+        printf("replica %s is listening on http://%s%s\n", settings->name,
+            lp_listener_text(r.listener), settings->path);
+        fflush(stdout);
+        lp_loop_run(r.loop);
+    }
+    lp_sample_free(r.sample);
+    lp_loop_free(r.loop);
+    lp_listener_free(r.listener);
+    return status;
+}
+
+static bool is_path(struct lp_span path)
+{
+    bool is_fine = path.len && path.len <= LP_SAMPLE_PATH_MAX && path.ptr[0] == '/';
+    for (size_t i = 0; i < path.len && is_fine; i++)
+        is_fine = path.ptr[i] > ' ' && path.ptr[i] < 0x7F && path.ptr[i] != '?';
+    return is_fine;
+}
+
+static int check(const struct settings *settings, const char *session)
+{
+    struct lp_span name = lp_span_str(settings->name);
+    if (!lp_field_is_token(name) || name.len > LP_SAMPLE_NAME_MAX)
+        return lp_app_fail(LP_EXIT_USAGE,
+            "--name: \"%s\" is no name; use up to 64 letters, digits, - . _", settings->name);
+    if (!is_path(lp_span_str(settings->path)))
+        return lp_app_fail(LP_EXIT_USAGE,
+            "--path: \"%s\" is no path; it begins with / and has up to 256 characters",
+            settings->path);
+    if (strcmp(session, "shared") == 0 || strcmp(session, "stateless") == 0)
+        return lp_app_fail(LP_EXIT_USAGE,
+            "--session %s is not in this release; leave it out, or say --session local", session);
+    if (strcmp(session, "local") != 0)
+        return lp_app_fail(
+            LP_EXIT_USAGE, "--session: there is no mode \"%s\"; say --session local", session);
+    return LP_EXIT_OK;
+}
+
+static int run(int argc, const char *const *argv)
+{
+    struct settings settings = {.name = "replica", .path = "/mcp", .sessions = LP_SAMPLE_SESSIONS};
+    const char *listen = "127.0.0.1:0";
+    const char *sessions = NULL;
+    const char *session = "local";
+    const char *words[LP_WORDS_MAX + 1];
+    const struct lp_option options[] = {{"--listen", &listen, NULL},
+        {"--name", &settings.name, NULL}, {"--path", &settings.path, NULL},
+        {"--sessions", &sessions, NULL}, {"--session", &session, NULL}};
+    int status = lp_options_read(options, 5, argc, argv, words);
+    if (status == LP_EXIT_OK && words[0])
+        status = lp_app_fail(LP_EXIT_USAGE, "there is a word too many: \"%s\"", words[0]);
+    if (status == LP_EXIT_OK)
+        status = lp_options_address("--listen", listen, &settings.host, &settings.port);
+    if (status == LP_EXIT_OK && sessions)
+        status = lp_options_number("--sessions", sessions, SESSIONS_MAX, &settings.sessions);
+    if (status == LP_EXIT_OK)
+        status = check(&settings, session);
+    return status == LP_EXIT_OK ? serve(&settings) : status;
+}
+
+static int help(struct lp_buf *out)
+{
+    return lp_app_text(out,
+        "Usage: limpet replica [FLAG...]\n"
+        "\n"
+        "A sample MCP server (Streamable HTTP, 2025-03-26 to 2025-11-25) that keeps its\n"
+        "sessions in its own memory: just the server that needs limpet gateway as soon\n"
+        "as there are two of it. Its tools: echo, whoami (which replica answered),\n"
+        "counter (kept in the session), slow (with progress), notify (on the GET stream).\n"
+        "\n"
+        "  --listen HOST:PORT  where to listen; port 0: any free one, printed\n"
+        "                      (default 127.0.0.1:0)\n"
+        "  --name NAME         what whoami answers (default replica)\n"
+        "  --path PATH         where MCP is served (default /mcp)\n"
+        "  --sessions N        sessions kept at once; beyond that the one that was idle\n"
+        "                      longest ends (default 256)\n"
+        "  --session local     where sessions live; only local in this release\n"
+        "\n"
+        "Example:\n"
+        "  limpet replica --listen 127.0.0.1:3001 --name A\n");
+}
+
+const struct lp_command lp_command_replica = {
+    .name = "replica",
+    .summary = "a sample MCP server, to try things out",
+    .run = run,
+    .help = help,
+};
