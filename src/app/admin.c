@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "serve/guard.h"
+#include "wire/http1.h"
 
 enum { SLICE = 32768, ANSWER_MAX = 64 << 20, ANSWERS_MAX = 64 };
 
@@ -246,7 +247,7 @@ static void answer(struct lp_admin *admin, struct lp_stream s, enum page page)
     struct lp_head *head = &admin->head;
     head->is_request = false;
     head->status = status;
-    head->reason = LP_SPAN("");
+    head->reason = lp_http1_phrase(status);
     head->body = a->left.len ? LP_BODY_LENGTH : LP_BODY_NONE;
     head->body_bytes = a->left.len;
     head->field_count = 0;

@@ -74,8 +74,8 @@ void lp_demo_show_gateway(const struct lp_demo_row *row)
 
 void lp_demo_show_end(void)
 {
-    fputs("Nothing was changed in client or server: no cookies, no shared store. The session\n"
-          "id that the client holds is a sealed note that says who owns the session.\n"
+    fputs("Nothing was changed in client or server: no cookies, no shared store. The\n"
+          "session id that the client holds is a sealed note that says who owns it.\n"
           "\n"
           "In front of your own replicas:\n",
         stdout);

@@ -130,7 +130,7 @@ static int open_key_file(const char *path, struct lp_buf *text, bool *ret_made)
     int err = lp_key_file_open(path, lp_span(line, n), text, ret_made, &why);
     sodium_memzero(key, sizeof key);
     sodium_memzero(line, sizeof line);
-    int status = err ? say(LP_EXIT_FAILED, &why, err) : LP_EXIT_OK;
+    int status = err ? say(LP_EXIT_REFUSED, &why, err) : LP_EXIT_OK;
     lp_buf_release(&why);
     return status;
 }

@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/error.h"
+#include "wire/http1.h"
 
 enum { PASSES_MAX = 1024, TEXT_MAX = 8192, BODY_MAX = 262144, CONNECT_MS = 2000 };
 
@@ -97,7 +98,7 @@ static struct lp_head *answer_head(struct lp_naive *naive, uint16_t status)
     struct lp_head *head = &naive->head;
     head->is_request = false;
     head->status = status;
-    head->reason = LP_SPAN("");
+    head->reason = lp_http1_phrase(status);
     head->body = LP_BODY_NONE;
     head->body_bytes = 0;
     head->field_count = 0;

@@ -7,6 +7,7 @@
 #include "mcp/reply.h"
 #include "serve/guard.h"
 #include "serve/sample_priv.h"
+#include "wire/http1.h"
 #include "wire/sse.h"
 
 enum { SLICE = 32768, OUT_MAX = 16 << 20, STREAM_BACKLOG_MAX = LP_LINK_HIGH_WATER };
@@ -82,7 +83,7 @@ static struct lp_head *new_head(struct lp_sample *sample, uint16_t status)
     struct lp_head *head = &sample->head;
     head->is_request = false;
     head->status = status;
-    head->reason = LP_SPAN("");
+    head->reason = lp_http1_phrase(status);
     head->minor = 1;
     head->body = LP_BODY_NONE;
     head->body_bytes = 0;
