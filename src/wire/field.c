@@ -144,15 +144,23 @@ static bool has_control(uint64_t eight)
     return ((below | del) & highs) != 0;
 }
 
+static bool are_eight_value_bytes(const char *ptr)
+{
+    uint64_t eight;
+    memcpy(&eight, ptr, sizeof eight);
+    return !has_control(eight) || are_value_bytes(ptr, sizeof eight);
+}
+
 bool lp_field_is_value(struct lp_span s)
 {
-    size_t i = 0;
-    for (uint64_t eight; i + sizeof eight <= s.len; i += sizeof eight) {
-        memcpy(&eight, s.ptr + i, sizeof eight);
-        if (has_control(eight) && !are_value_bytes(s.ptr + i, sizeof eight))
+    if (s.len < sizeof(uint64_t))
+        return are_value_bytes(s.ptr, s.len);
+    /* The last eight overlap what was looked at before: cheaper than the rest byte by byte. */
+    const char *last = s.ptr + s.len - sizeof(uint64_t);
+    for (const char *at = s.ptr; at < last; at += sizeof(uint64_t))
+        if (!are_eight_value_bytes(at))
             return false;
-    }
-    return are_value_bytes(s.ptr + i, s.len - i);
+    return are_eight_value_bytes(last);
 }
 
 bool lp_field_is_hop_by_hop(enum lp_field_id id)
