@@ -176,7 +176,7 @@ static void on_prepare(uv_prepare_t *prepare)
     flush_lines(loop);
     set_alarm(loop);
     loop->clock_left = 0;
-    if (loop->is_stopped && loop->lingering_count == 0)
+    if (loop->is_stopped && loop->lingering_count == 0 && !atomic_load(&loop->running_peers))
         uv_stop(&loop->uv);
 }
 
@@ -318,16 +318,22 @@ void lp_loop_run(struct lp_loop *loop)
     flush_lines(loop);
 }
 
-static void *run_thread(void *loop)
+static void *run_thread(void *arg)
 {
+    struct lp_loop *loop = arg;
     lp_loop_run(loop);
+    struct lp_loop *first = loop->peers[0];
+    (void)atomic_fetch_sub(&first->running_peers, 1);
+    (void)uv_async_send(&first->mail_bell);
     return NULL;
 }
 
 int lp_loops_run(struct lp_loop *const *loops, uint32_t count)
 {
+    LP_ASSERT(loops[0]->peers == loops);
     pthread_t *threads = calloc(count, sizeof *threads);
     uint32_t running = 1;
+    atomic_store(&loops[0]->running_peers, count - 1);
     while (threads && running < count &&
         !pthread_create(&threads[running], NULL, run_thread, loops[running]))
         running++;

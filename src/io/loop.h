@@ -69,7 +69,8 @@ void lp_loops_join(struct lp_loop *const *loops, uint32_t count);
  * lp_loop_end. */
 void lp_loop_run(struct lp_loop *loop);
 
-/* Runs loop 0 in this thread and each other one in its own; returns when all have returned.
+/* Runs loop 0 in this thread and each other one in its own; returns when all have ended. Loop 0
+ * turns on until the others have, so that a second signal is heard. The loops were joined before.
  * LP_ENOMEM when a thread cannot be started: those that run are ended. */
 LP_MUST int lp_loops_run(struct lp_loop *const *loops, uint32_t count);
 

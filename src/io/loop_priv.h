@@ -3,6 +3,7 @@
 #define LP_IO_LOOP_PRIV_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <uv.h>
 
 #include "base/buf.h"
@@ -100,9 +101,10 @@ struct lp_loop {
     uv_signal_t signals[LP_IO_SIGNALS];
     struct lp_signals_args signals_args;
 
-    bool was_signalled; /* SIGTERM or SIGINT came once */
-    bool is_stopping;   /* LP_EV_STOP was given */
-    bool is_stopped;    /* the engine has said STOPPED */
+    bool was_signalled;        /* SIGTERM or SIGINT came once */
+    bool is_stopping;          /* LP_EV_STOP was given */
+    bool is_stopped;           /* the engine has said STOPPED */
+    atomic_uint running_peers; /* loop 0 outlives the other threads: signals come to it */
 };
 
 /* loop.c: hands an event to the engine, with the clocks. Nothing after STOPPED. */

@@ -34,6 +34,7 @@ static void on_signal(uv_signal_t *handle, int signum)
 int lp_signals_open(struct lp_loop *loop, const struct lp_signals_args *args)
 {
     static const int numbers[LP_IO_SIGNALS] = {SIGTERM, SIGINT, SIGHUP};
+    LP_ASSERT(loop->peer_count > 0); /* else nobody would be stopped */
     loop->signals_args = *args;
     for (int i = 0; i < LP_IO_SIGNALS; i++) {
         if (uv_signal_init(&loop->uv, &loop->signals[i]) ||

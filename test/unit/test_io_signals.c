@@ -80,6 +80,50 @@ static void the_second_signal_ends_the_process(void **state)
     end_child(SIGINT, SIGTERM, 128 + SIGTERM);
 }
 
+static void stop_and_tell(struct engine *e, const struct lp_event *event)
+{
+    if (event->kind != LP_EV_STOP)
+        return;
+    if (e->loop->number == 0)
+        assert_int_equal(act(e, (struct lp_action){.kind = LP_ACT_STOPPED}), LP_OK);
+    assert_int_equal(write(*(int *)e->extra, "x", 1), 1);
+}
+
+/* Engine 0 is done, engine 1 is not: the second signal must still be heard. */
+static void the_second_signal_is_heard_while_others_run(void **state)
+{
+    (void)state;
+    int told[2];
+    assert_int_equal(pipe(told), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        struct engine *e[2];
+        struct lp_loop *loops[2];
+        for (uint32_t i = 0; i < 2; i++) {
+            e[i] = engine_new(&(struct lp_loop_args){.number = i});
+            e[i]->hook = stop_and_tell;
+            e[i]->extra = &told[1];
+            loops[i] = e[i]->loop;
+        }
+        lp_loops_join(loops, 2);
+        if (lp_signals_open(loops[0], &(struct lp_signals_args){0}) || raise(SIGTERM))
+            _exit(3);
+        _exit(lp_loops_run(loops, 2) ? 4 : 5);
+    }
+    char c;
+    assert_int_equal(read(told[0], &c, 1), 1);
+    assert_int_equal(read(told[0], &c, 1), 1);
+    usleep(50000); /* loop 0 has nothing left to do by now */
+    assert_int_equal(kill(child, SIGTERM), 0);
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 128 + SIGTERM);
+    close(told[0]);
+    close(told[1]);
+}
+
 static void the_process_is_set_up(void **state)
 {
     (void)state;
@@ -99,6 +143,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_first_signal_stops_all_engines),
         cmocka_unit_test(the_second_signal_ends_the_process),
+        cmocka_unit_test(the_second_signal_is_heard_while_others_run),
         cmocka_unit_test(the_process_is_set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
