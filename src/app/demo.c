@@ -308,6 +308,7 @@ static int open_loop(struct demo *d)
     d->client.done = on_row;
     d->client.who_failed = who_failed;
     lp_loop_attach(d->loop, d, on_event);
+    lp_loops_join(&d->loop, 1);
     err = lp_signals_open(d->loop, &(struct lp_signals_args){0});
     return err ? err : lp_heap_set(&d->timers, &d->deadline, lp_clock_mono_us() + RUN_US);
 }
@@ -329,10 +330,8 @@ static int run_loop(struct demo *d)
     int err = open_loop(d);
     if (!err)
         err = open_listener(d);
-    if (!err) {
-        lp_loops_join(&d->loop, 1);
+    if (!err)
         err = lp_loop_config(d->loop, NULL);
-    }
     if (err)
         return lp_app_fail(LP_EXIT_FAILED, "cannot start: %s", lp_error_sentence(err));
     lp_demo_show_intro();

@@ -68,6 +68,8 @@ static int start(struct replica *r, const struct settings *settings)
     if (!err)
         err = start_sample(r, settings);
     if (!err)
+        lp_loops_join(&r->loop, 1);
+    if (!err)
         err = lp_signals_open(r->loop, &(struct lp_signals_args){0});
     if (err)
         return lp_app_fail(LP_EXIT_FAILED, "cannot start: %s", lp_error_sentence(err));
@@ -80,7 +82,6 @@ static int serve(const struct settings *settings)
     (void)lp_process_setup();
     int status = start(&r, settings);
     if (status == LP_EXIT_OK) {
-        lp_loops_join(&r.loop, 1);
         printf("replica %s is listening on http://%s%s\n", settings->name,
             lp_listener_text(r.listener), settings->path);
         fflush(stdout);
