@@ -442,14 +442,14 @@ static uint8_t distance(struct lp_span a, struct lp_span b)
     return row[b.len];
 }
 
-/* Whether `word` is nearer to `name` than *best letters; a word of which more than half would have
- * to change is no help. */
+/* Whether `word` is nearer to `name` than *best letters; a word of which more than a third would
+ * have to change is no help. */
 static bool is_nearer(struct lp_span name, struct lp_span word, uint8_t *best)
 {
     if (name.len > WORD_MAX || word.len > WORD_MAX || word.len == 0)
         return false;
     uint8_t letters = distance(name, word);
-    if (letters >= *best || letters * 2u > word.len)
+    if (letters >= *best || letters * 3u > word.len + 1)
         return false;
     *best = letters;
     return true;

@@ -33,22 +33,27 @@ static int put_words(struct lp_buf *out, struct lp_span text, int *column)
     return err;
 }
 
+/* In brackets, and never parted. */
+static int put_note(struct lp_buf *out, const char *before, const char *note, int *column)
+{
+    char text[160];
+    (void)snprintf(text, sizeof text, "(%s%s)", before, note);
+    return put_word(out, lp_span_str(text), column);
+}
+
 static int put_flag(struct lp_buf *out, const struct lp_conf_key *row)
 {
     char text[160];
-    int column = snprintf(
-        text, sizeof text, "  %s%s%s", row->flag, row->arg ? " " : "", row->arg ? row->arg : "");
+    const char *letter = row->type == LP_TYPE_FILE ? "-c, " : "";
+    int column = snprintf(text, sizeof text, "  %s%s%s%s", letter, row->flag, row->arg ? " " : "",
+        row->arg ? row->arg : "");
     int err = lp_buf_append(out, lp_span(text, (size_t)column));
     if (!err)
         err = put_words(out, lp_span_str(row->help), &column);
-    if (!err && row->choices && strchr(row->choices, '|')) {
-        (void)snprintf(text, sizeof text, "(%s)", row->choices);
-        err = put_words(out, lp_span_str(text), &column);
-    }
-    if (!err && row->fallback && row->type != LP_TYPE_SWITCH) {
-        (void)snprintf(text, sizeof text, "(default %s)", row->fallback);
-        err = put_words(out, lp_span_str(text), &column);
-    }
+    if (!err && row->choices && strchr(row->choices, '|'))
+        err = put_note(out, "", row->choices, &column);
+    if (!err && row->fallback && row->type != LP_TYPE_SWITCH)
+        err = put_note(out, "default ", row->fallback, &column);
     return err ? err : lp_buf_append(out, LP_SPAN("\n"));
 }
 
@@ -63,27 +68,33 @@ int lp_conf_help(struct lp_buf *out)
     return err;
 }
 
-/* Text as roff sees it: a backslash is doubled, and a line never begins with a control character.
- * Each sentence begins on a line of its own, as mdoc wants it. */
+/* A line of text as roff sees it: a backslash is doubled, and a dot or a quote at the front is not
+ * taken for a request. */
+static int put_line(struct lp_buf *out, struct lp_span text)
+{
+    int err = LP_OK;
+    if (lp_span_starts(text, LP_SPAN(".")) || lp_span_starts(text, LP_SPAN("'")))
+        err = lp_buf_append(out, LP_SPAN("\\&"));
+    while (text.len && !err) {
+        size_t plain = lp_span_find(text, '\\');
+        bool has_more = plain < text.len;
+        err = lp_buf_printf(out, "%.*s%s", (int)plain, text.ptr, has_more ? "\\e" : "");
+        text = lp_span_from(text, plain + has_more);
+    }
+    return err ? err : lp_buf_append(out, LP_SPAN("\n"));
+}
+
+/* Each sentence begins on a line of its own, as mdoc wants it. */
 static int put_paragraph(struct lp_buf *out, struct lp_span text)
 {
     int err = LP_OK;
-    bool is_line_start = true;
-    for (size_t i = 0; i < text.len && !err; i++) {
-        char c = text.ptr[i];
-        bool is_end =
-            (c == '.' || c == ':') && i + 1 < text.len && text.ptr[i + 1] == ' ' && c == '.';
-        if (is_line_start && (c == '.' || c == '\''))
-            err = lp_buf_append(out, LP_SPAN("\\&"));
-        if (!err)
-            err =
-                c == '\\' ? lp_buf_append(out, LP_SPAN("\\e")) : lp_buf_append(out, lp_span(&c, 1));
-        if (!err && is_end)
-            err = lp_buf_append(out, LP_SPAN("\n"));
-        is_line_start = is_end;
-        i += is_end;
+    while (text.len && !err) {
+        size_t end = lp_span_search(text, LP_SPAN(". "));
+        bool has_more = end < text.len;
+        err = put_line(out, lp_span(text.ptr, end + has_more));
+        text = lp_span_from(text, end + 2 * has_more);
     }
-    return err ? err : lp_buf_append(out, LP_SPAN("\n"));
+    return err;
 }
 
 static int put_facts(struct lp_buf *out, const struct lp_conf_key *row)

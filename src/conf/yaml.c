@@ -13,26 +13,31 @@ struct walk {
     uint32_t value_count;
 };
 
-static void count_lines(struct lp_span text, size_t end, uint32_t *line)
+/* The line of an offset; one behind the last line end belongs to the last line. */
+static uint32_t line_at(struct lp_span text, size_t offset)
 {
-    for (size_t i = 0; i < end && i < text.len; i++)
-        *line += text.ptr[i] == '\n';
+    uint32_t line = 1;
+    for (size_t i = 0; i < offset && i + 1 < text.len; i++)
+        line += text.ptr[i] == '\n';
+    return line;
 }
 
 static int report_syntax(
     const yaml_parser_t *parser, struct lp_span text, struct lp_conf_problems *problems)
 {
-    struct lp_conf_value at = {.line = (uint32_t)parser->problem_mark.line + 1};
+    uint32_t last = line_at(text, text.len);
+    uint32_t line = (uint32_t)parser->problem_mark.line + 1;
+    uint32_t begin = (uint32_t)parser->context_mark.line + 1;
     const char *problem = parser->problem ? parser->problem : "unreadable";
     if (parser->error == YAML_MEMORY_ERROR)
         return LP_ENOMEM;
-    if (parser->error == YAML_READER_ERROR) {
-        at.line = 1;
-        count_lines(text, parser->problem_offset, &at.line);
-    }
+    /* The reader has no mark. */
+    if (parser->error == YAML_READER_ERROR)
+        line = line_at(text, parser->problem_offset);
+    struct lp_conf_value at = {.line = line < last ? line : last};
     if (parser->context)
         lp_conf_problem(problems, &at, "this is not valid YAML: %s, %s that begins on line %u",
-            problem, parser->context, (unsigned)parser->context_mark.line + 1);
+            problem, parser->context, (unsigned)(begin < last ? begin : last));
     else
         lp_conf_problem(problems, &at, "this is not valid YAML: %s", problem);
     return LP_OK;
@@ -99,9 +104,11 @@ static int read_key(
         return LP_OK;
     }
     member->key = scalar_text(node);
-    int shown = (int)(member->key.len < KEY_SHOWN_MAX ? member->key.len : KEY_SHOWN_MAX);
+    struct lp_span shown = member->key.len ? member->key : LP_SPAN("\"\"");
+    if (shown.len > KEY_SHOWN_MAX)
+        shown.len = KEY_SHOWN_MAX;
     member->where = lp_conf_text(walk->arena, "%.*s%s%.*s", (int)map->where.len, map->where.ptr,
-        map->where.len ? "." : "", shown, member->key.ptr);
+        map->where.len ? "." : "", (int)shown.len, shown.ptr);
     return member->where.ptr ? LP_OK : LP_ENOMEM;
 }
 

@@ -107,8 +107,9 @@ struct lp_exchange {
     bool down_blocked; /* the client takes no more for now */
     bool client_left;
     bool body_done;
-    bool body_streams; /* the body is passed on while it comes */
-    bool is_made;      /* by the engine: there is no client */
+    bool body_streams;      /* the body is passed on while it comes */
+    bool is_made;           /* by the engine: there is no client */
+    enum lp_reason refusal; /* decided by the head; the body is only read for its id */
     struct lp_kept_head request;
     struct lp_buf body;
     uint64_t body_seen;

@@ -141,7 +141,6 @@ void lp_home_opened(struct lp_engine *e, const struct lp_exchange *x, struct lp_
 void lp_home_ended(struct lp_engine *e, struct lp_key key)
 {
     struct lp_mail mail = {.kind = LP_MAIL_ENDED, .key = key};
-    lp_metrics_add(&e->metrics, LP_METRIC_SESSIONS_ENDED, 1);
     lp_mail_send(e, lp_home_of(e, key), &mail);
 }
 
@@ -270,8 +269,10 @@ void lp_home_mail(struct lp_engine *e, const struct lp_mail *mail)
         break;
     case LP_MAIL_ENDED:
         s = find(e, mail->key);
-        if (s)
-            forget(e, s);
+        if (!s)
+            break; /* it was opened before a restart, or has ended already */
+        lp_metrics_add(&e->metrics, LP_METRIC_SESSIONS_ENDED, 1);
+        forget(e, s);
         break;
     case LP_MAIL_USED:
         s = find(e, mail->key);

@@ -184,6 +184,13 @@ static enum lp_reason judge_head(
     return read_id(e, x);
 }
 
+/* A small body that is on its way is read first, for the id that the refusal has to carry. */
+static bool waits_for_id(const struct lp_exchange *x, const struct lp_head *head)
+{
+    return head->method == LP_METHOD_POST && !head->expect_continue && x->request.fields &&
+        head->body == LP_BODY_LENGTH && head->body_bytes <= LP_BODY_HELD_MAX;
+}
+
 static struct lp_exchange *begin(struct lp_engine *e, struct lp_stream s)
 {
     struct lp_exchange *x = lp_exchange_new(e);
@@ -211,6 +218,10 @@ void lp_request_head(struct lp_engine *e, struct lp_stream s, const struct lp_he
     x->record.http_method = x->request.method_name;
     x->record.path = x->request.path;
     enum lp_reason reason = judge_head(e, x, head);
+    if (reason && waits_for_id(x, head)) {
+        x->refusal = reason;
+        return;
+    }
     if (reason) {
         lp_answer(e, x, reason, NULL);
         return;
@@ -271,6 +282,10 @@ void lp_request_body(struct lp_engine *e, struct lp_exchange *x, struct lp_span 
 {
     x->body_seen += bytes.len;
     x->record.bytes_in += bytes.len;
+    if (x->refusal) {
+        (void)!lp_buf_append(&x->body, bytes);
+        return;
+    }
     if (x->body_seen > x->server->conf->body_max) {
         size_t room = lp_buf_room(&x->body);
         (void)!lp_buf_append(&x->body, lp_span(bytes.ptr, bytes.len < room ? bytes.len : room));
@@ -293,8 +308,12 @@ static enum lp_reason judge_body(
 {
     if (!x->body_streams) {
         int err = lp_envelope_scan(lp_buf_span(&x->body), &x->env);
-        if (err)
-            return err == LP_EAMBIGUOUS ? LP_REASON_bad_message : LP_REASON_bad_json;
+        if (err == LP_EAMBIGUOUS)
+            return LP_REASON_bad_message;
+        if (err) {
+            x->env.id = lp_span(NULL, 0); /* of what is no JSON nothing was readable */
+            return LP_REASON_bad_json;
+        }
     }
     const struct lp_envelope *env = &x->env;
     if (x->id_is_sse)
@@ -302,7 +321,7 @@ static enum lp_reason judge_body(
     if (!env->is_batch && !env->is_object)
         return LP_REASON_bad_message;
     bool is_message = env->is_batch || env->method || env->has_result || env->has_error;
-    if ((!is_message && !x->body_streams) || (env->has_id && !env->id_is_valid))
+    if (!is_message && !x->body_streams)
         return LP_REASON_bad_message;
     return lp_version_judge(as_head, env, &x->era, ret_detail);
 }
@@ -392,6 +411,12 @@ static void decide(struct lp_engine *e, struct lp_exchange *x)
 void lp_request_end(struct lp_engine *e, struct lp_exchange *x)
 {
     x->body_done = true;
+    if (x->refusal) {
+        if (lp_envelope_scan(lp_buf_span(&x->body), &x->env))
+            x->env.id = lp_span(NULL, 0);
+        lp_answer(e, x, x->refusal, NULL);
+        return;
+    }
     if (!x->body_streams)
         decide(e, x);
     else if (x->leg.open)

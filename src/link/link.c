@@ -349,6 +349,8 @@ void lp_links_flush(struct lp_links *links)
         lp_list_remove(&link->dirty);
         write_out(links, link);
         finish_if_written(links, link);
+        if (link->state == LP_LINK_OPEN)
+            give_credit(links, link);
         if (link->go_on_due && link->state == LP_LINK_OPEN)
             go_on(links, link);
     }
