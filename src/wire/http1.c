@@ -595,5 +595,5 @@ int lp_http1_eof(struct lp_http1 *p, bool *ret_ended_message)
 
 bool lp_http1_is_between(const struct lp_http1 *p)
 {
-    return p->state == LP_HTTP1_IN_HEAD && (!p->held.len || p->held_is_spent);
+    return p->state == LP_HTTP1_IN_HEAD && !p->held.len;
 }

@@ -365,6 +365,7 @@ static const struct row answers[] = {
     {IN("HTTP/1.1 099 Low\r\n\r\n"), "!SYNTAX"},
     {IN("HTTP/1.1 20 OK\r\n\r\n"), "!SYNTAX"},
     {IN("HTTP/1.1 2000 OK\r\n\r\n"), "!SYNTAX"},
+    {IN("HTTP/1.1 2000\r\n\r\n"), "!SYNTAX"},
     {IN("HTTP/1.1 +20 OK\r\n\r\n"), "!SYNTAX"},
     {IN("HTTP/1.1  200 OK\r\n\r\n"), "!SYNTAX"},
     {IN("HTTP/1.1\t200 OK\r\n\r\n"), "!SYNTAX"},
