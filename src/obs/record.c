@@ -213,17 +213,16 @@ static void put_word(struct line *line, struct lp_span word, size_t max)
 static void put_time_span(struct line *line, uint64_t us)
 {
     unsigned long long ms = us / 1000;
-    unsigned tenth = (unsigned)(us / 100 % 10);
     if (line->err)
         return;
     if (us < 100000)
-        line->err = lp_buf_printf(line->out, " %llu.%ums", ms, tenth);
+        line->err = lp_buf_printf(line->out, " %llu.%ums", ms, (unsigned)(us / 100 % 10));
     else if (ms < 1000)
         line->err = lp_buf_printf(line->out, " %llums", ms);
     else if (ms < 60000)
-        line->err = lp_buf_printf(line->out, " %llu.%us", ms / 1000, tenth);
+        line->err = lp_buf_printf(line->out, " %llu.%us", ms / 1000, (unsigned)(ms / 100 % 10));
     else
-        line->err = lp_buf_printf(line->out, " %llum%02llus", ms / 60000, ms / 1000 % 60);
+        line->err = lp_buf_printf(line->out, " %llum%02us", ms / 60000, (unsigned)(ms / 1000 % 60));
 }
 
 static void put_text(struct line *line, const struct lp_record *r)

@@ -1,0 +1,69 @@
+/* Any text as the configuration file. Laws: a refusal has at least one message, of printable lines;
+ * what is accepted prints, and what is printed is accepted and prints the same. */
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "conf/conf.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { OUT_MAX = 64 << 20 };
+
+static void check(bool holds)
+{
+    if (!holds)
+        abort();
+}
+
+static struct lp_conf *load(struct lp_span text, struct lp_buf *errors)
+{
+    struct lp_conf *conf = NULL;
+    struct lp_conf_source source = {.file_name = LP_SPAN("f"), .file_text = text};
+    int err = lp_conf_load(&source, &conf, errors);
+    check(err == LP_OK || err == LP_ESYNTAX || err == LP_ENOMEM);
+    check((err == LP_OK) == (conf != NULL));
+    check((err == LP_ESYNTAX) == (errors->len > 0));
+    return conf;
+}
+
+static void check_messages(struct lp_span text)
+{
+    check(text.len == 0 || text.ptr[text.len - 1] == '\n');
+    while (text.len) {
+        struct lp_span line = lp_span_split(text, '\n', &text);
+        check(line.len > 0 && lp_span_starts(line, LP_SPAN("f:")));
+        for (size_t i = 0; i < line.len; i++)
+            check((unsigned char)line.ptr[i] >= ' ' && line.ptr[i] != 0x7F);
+    }
+}
+
+static void check_reads_back(const struct lp_conf *conf, struct lp_buf *errors)
+{
+    struct lp_buf one, two;
+    lp_buf_init(&one, OUT_MAX);
+    lp_buf_init(&two, OUT_MAX);
+    check(lp_conf_print(conf, &one) == LP_OK);
+    /* Aliases can make a small file print as one that is longer than a file may be. */
+    if (one.len <= 1 << 20) {
+        struct lp_conf *again = load(lp_buf_span(&one), errors);
+        check(again && lp_conf_print(again, &two) == LP_OK);
+        check(lp_span_eq(lp_buf_span(&one), lp_buf_span(&two)));
+        lp_conf_free(again);
+    }
+    lp_buf_release(&one);
+    lp_buf_release(&two);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct lp_buf errors;
+    lp_buf_init(&errors, OUT_MAX);
+    struct lp_conf *conf = load(lp_span((const char *)data, size), &errors);
+    check_messages(lp_buf_span(&errors));
+    if (conf)
+        check_reads_back(conf, &errors);
+    lp_conf_free(conf);
+    lp_buf_release(&errors);
+    return 0;
+}
