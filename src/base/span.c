@@ -46,7 +46,7 @@ size_t lp_span_search(struct lp_span s, struct lp_span needle)
 struct lp_span lp_span_from(struct lp_span s, size_t n)
 {
     LP_ASSERT(n <= s.len);
-    return lp_span(s.ptr + n, s.len - n);
+    return n ? lp_span(s.ptr + n, s.len - n) : s; /* nothing is added to a null pointer */
 }
 
 static bool is_blank(char c)

@@ -13,6 +13,7 @@ static void send_whole(struct lp_engine *e, struct lp_exchange *x, int status, s
 {
     struct lp_head *head = e->out_head;
     head->is_request = false;
+    head->method = x->request.method;
     head->status = (uint16_t)status;
     head->reason = lp_http1_phrase(head->status);
     head->body = body.len ? LP_BODY_LENGTH : LP_BODY_NONE;

@@ -164,7 +164,7 @@ static enum lp_reason read_id(struct lp_engine *e, struct lp_exchange *x)
 static enum lp_reason judge_head(
     struct lp_engine *e, struct lp_exchange *x, const struct lp_head *head)
 {
-    if (!head->expect_continue && lp_head_value(head, LP_FIELD_EXPECT).ptr)
+    if (head->minor && !head->expect_continue && lp_head_value(head, LP_FIELD_EXPECT).ptr)
         return LP_REASON_bad_expectation;
     enum lp_reason reason = find_way(e, x);
     if (reason)
@@ -321,7 +321,7 @@ static enum lp_reason judge_body(
     if (!env->is_batch && !env->is_object)
         return LP_REASON_bad_message;
     bool is_message = env->is_batch || env->method || env->has_result || env->has_error;
-    if (!is_message && !x->body_streams)
+    if ((!is_message && !x->body_streams) || (env->has_id && !env->id_is_valid))
         return LP_REASON_bad_message;
     return lp_version_judge(as_head, env, &x->era, ret_detail);
 }

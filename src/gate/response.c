@@ -74,6 +74,7 @@ static void pass_head(struct lp_engine *e, struct lp_exchange *x, const struct l
     struct lp_head *head = e->out_head;
     x->is_sse = is_event_stream(from);
     head->is_request = false;
+    head->method = x->request.method;
     head->status = from->status;
     head->reason = from->reason;
     head->field_count = 0;

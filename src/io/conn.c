@@ -15,8 +15,8 @@
 #include "io/loop_priv.h"
 
 enum {
-    READS_PER_EVENT = 4, /* then the others have their turn */
-    LINGER_BYTES_MAX = 1024 * 1024,
+    READS_PER_EVENT = 4,         /* then the others have their turn */
+    LINGER_BYTES_MAX = 16 << 20, /* a body over the limit still comes while its 413 is on the way */
     LINGER_US = 2000000,
     KEEPALIVE_IDLE_S = 60, /* a vanished host is noticed after idle + interval * count */
     KEEPALIVE_INTERVAL_S = 15,
