@@ -27,7 +27,8 @@ async function gone(pids, within = 5000) {
 }
 
 function killReplicas(children) {
-  for (const { pid, words } of children) if (words.includes('replica')) process.kill(pid, 'SIGKILL');
+  const replicas = children.filter(child => child.words.includes('replica'));
+  for (const { pid } of replicas) process.kill(pid, 'SIGKILL');
 }
 
 async function running(t) {
@@ -78,7 +79,7 @@ suite('limpet demo --once', () => {
       children = childrenOf(proc.pid);
     }
     process.kill(children[0].pid, 'SIGKILL');
-    const { code } = await Promise.race([proc.ended, sleep(30_000, {})]);
+    const { code } = await Promise.race([proc.ended, sleep(30_000, {}, { ref: false })]);
     assert.equal(code, 1, proc.log);
     assert.match(proc.stderr, /limpet: the round robin was expected to answer some calls/);
     assert.match(proc.stdout, /answer +x{12} +0 of 12\n/);
