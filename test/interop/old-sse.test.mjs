@@ -112,7 +112,7 @@ suite('where old SSE goes wrong', () => {
     const stream = await openOld(limpet);
     await greet(stream);
     stream.close();
-    await limpet.record(r => r.path === `${PREFIX}/sse` && r.method === 'GET');
+    await limpet.record(r => r.path === `${PREFIX}/sse` && r.http_method === 'GET');
     const answer = await post(stream.endpoint, request(7, 'ping'));
     assertLost(answer, 7);
     assert.ok(answer.ms < 500, `at once, not after ${answer.ms} ms`);
@@ -209,7 +209,7 @@ suite('where old SSE goes wrong', () => {
     const stream = await openOld(limpet);
     await greet(stream);
     stream.close();
-    await limpet.record(r => r.method === 'GET');
+    await limpet.record(r => r.http_method === 'GET');
     const token = stream.endpoint.searchParams.get('lp');
     assert.ok(!limpet.proc.log.includes(token.slice(4, 40)), 'the token was logged');
     const key = new URL((await replica.seen()).find(s => s.http === 'POST').url, 'http://x')

@@ -112,14 +112,14 @@ suite('the log', () => {
     assert.match(call.time, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
     assert.ok(Math.abs(Date.parse(call.time) - Date.now()) < 20_000);
     assert.equal(call.server, 'default');
-    assert.equal(call.method, 'POST');
+    assert.equal(call.http_method, 'POST');
     assert.equal(call.path, '/mcp');
     assert.equal(call.status, 200);
     assert.equal(call.reason, 'answered');
     assert.equal(call.replica, `127.0.0.1:${replica.port}/mcp`);
     assert.ok(call.incarnation >= 1);
     assert.match(call.trace_id, /^[0-9a-f]{32}$/);
-    assert.ok(call.duration_us > 0 && call.first_byte_us > 0);
+    assert.ok(call.duration_ms > 0 && call.first_byte_ms > 0);
     assert.ok(call.bytes_in > 0 && call.bytes_out > 0);
     const opened = await limpet.record(r => r.rpc_method === 'initialize');
     assert.equal(call.session, opened.session, 'one name for one session');

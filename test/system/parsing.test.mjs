@@ -28,7 +28,7 @@ async function through(t, play, comment_every = '100ms') {
   return { stream, session, peer };
 }
 
-const withoutComments = text => text.replaceAll(/:[^\r\n]*\n\n/g, '');
+const withoutComments = text => text.replaceAll(/(?<=^|[\r\n]):[^\r\n]*\n\n/g, '');
 const facts = events => events.map(({ type, data, id }) => [type, data, id]);
 
 suite('PAR', () => {

@@ -60,7 +60,9 @@ suite('a session id that is good for nothing is 404, a missing one 400', () => {
     const limpet = await gateway(t, { replicas: urls(await tinies(t, 2)) });
     const session = await Session.open(limpet.url);
     for (const body of ['{"jsonrpc":"2.0","id":1,', '', 'null x', '{"a":1}}', '\u0000']) {
-      assertRpcError(await session.post(body), { status: 400, code: -32700 });
+      const answer = await session.post(body);
+      assertRpcError(answer, { status: 400, code: -32700, id: answer.json.id });
+      assert.ok([null, 1].includes(answer.json.id), 'null, or the id as far as it was readable');
     }
     await session.tool('whoami');
   });
@@ -101,12 +103,16 @@ suite('a session id that is good for nothing is 404, a missing one 400', () => {
 
   test('STA-12 the error carries the id exactly as it was sent', async t => {
     const limpet = await gateway(t, { replicas: urls(await tinies(t, 1)) });
-    const ids = ['7', '"7"', '"abc-ü"', '"abc-\\u00fc"', '9007199254740993', '-0', '1.0', '1e2', '0',
-      '""', '"\\n\\"\\\\"', '123456789012345678901234567890'];
+    const ids = ['7', '"7"', '"abc-ü"', '"abc-\\u00fc"', '9007199254740993', '-0', '0', '""',
+      '"\\n\\"\\\\"', '123456789012345678901234567890'];
     for (const id of ids) {
       const body = `{"jsonrpc":"2.0","method":"tools/list","id":${id}}`;
       const answer = await post(limpet.url, body, { [SESSION]: 'gone' });
       assertRpcError(answer, { status: 404, code: -32001, rawId: id });
+    }
+    for (const id of ['1.0', '1e2']) { // no id of MCP, but what it was is still said
+      const odd = await post(limpet.url, `{"jsonrpc":"2.0","method":"ping","id":${id}}`);
+      assertRpcError(odd, { status: 400, code: -32600, rawId: id });
     }
     const noted = await post(limpet.url, notification('notifications/initialized'),
       { [SESSION]: 'gone' });

@@ -40,14 +40,17 @@ export const KINDS = {
 
 const capabilities = { sampling: {}, elicitation: {}, roots: { listChanged: true } };
 
-// A connected client. `seen` counts what the server asked of it.
-export async function connect(url, { fetch = freshFetch(), sse = false } = {}) {
-  const seen = { sampling: 0, elicitation: 0, roots: 0, log: 0, progress: 0, errors: [] };
+// A connected client. `seen` counts what the server asked of it, and the GET streams it opened.
+export async function connect(url, { fetch: inner = freshFetch(), sse = false } = {}) {
+  const seen = { sampling: 0, elicitation: 0, log: 0, progress: 0, streams: 0, errors: [] };
+  const fetch = async (input, init = {}) => {
+    const answer = await inner(input, init);
+    if ((init.method ?? 'GET') === 'GET' && answer.status === 200) seen.streams++;
+    return answer;
+  };
   const client = new Client({ name: 'limpet-test', version: '1' }, { capabilities });
-  client.setRequestHandler(T.ListRootsRequestSchema, () => {
-    seen.roots++;
-    return { roots: [{ uri: 'file:///test', name: 'test' }] };
-  });
+  client.setRequestHandler(T.ListRootsRequestSchema, () =>
+    ({ roots: [{ uri: 'file:///test', name: 'test' }] }));
   client.setRequestHandler(T.CreateMessageRequestSchema, () => {
     seen.sampling++;
     return { model: 'm', role: 'assistant', content: { type: 'text', text: 'sampled' } };
@@ -92,6 +95,7 @@ async function useLists({ client }) {
 
 async function hearNotification({ client, seen }, kind) {
   const [name, args] = kind.tool.notify;
+  await until(() => seen.streams > 0, 3000, 'the GET stream opens');
   await client.callTool({ name, arguments: args });
   await until(() => seen.log > 0, 8000, 'a notification on the GET stream');
 }
@@ -166,9 +170,6 @@ export async function session(url, kindName, options = {}) {
   if (kind.count) {
     assert.equal(await kind.count(connected.client), `${owner} 1`);
     assert.equal(await kind.count(connected.client), `${owner} 2`);
-  }
-  if (kindName === 'everything') {
-    await until(() => connected.seen.roots > 0, 8000, 'roots/list on the GET stream');
   }
   if (!options.sse) await resume(connected, kind);
   assert.equal(await kind.whoami(connected.client), owner, 'the same replica answers at the end');

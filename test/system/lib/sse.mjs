@@ -71,7 +71,9 @@ export class EventReader {
 
   get text() { return this.chunks.map(chunk => chunk.text).join(''); }
   get comments() { return this.#parser.comments; }
-  get messages() { return this.events.filter(e => e.data).map(e => JSON.parse(e.data)); }
+  get messages() {
+    return this.events.filter(e => e.data && e.type === 'message').map(e => JSON.parse(e.data));
+  }
 
   #wake() { for (const check of this.#waiting) check(); }
   #finish(how) { this.end ??= how; this.#wake(); }
