@@ -6,6 +6,7 @@
 #ifndef LP_BASE_ASSERT_H
 #define LP_BASE_ASSERT_H
 
+/* Says what is broken and where on stderr, and aborts. */
 _Noreturn void lp_assert_failed(const char *expr, const char *file, int line);
 
 #define LP_ASSERT(expr) ((expr) ? (void)0 : lp_assert_failed(#expr, __FILE__, __LINE__))

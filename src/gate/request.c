@@ -91,7 +91,8 @@ static bool opens_elsewhere(struct lp_engine *e, const struct lp_exchange *x,
     for (uint32_t i = 0; i < e->conf->server_count && i < TRIES_MAX; i++) {
         scope.server = e->conf->servers[i].name;
         if (i != x->server->index &&
-            !lp_ticket_open(e->keyring, &scope, text, e->wall_ms, UINT64_MAX, e->room, &ticket))
+            !lp_ticket_open(&(struct lp_ticket_context){e->keyring, &scope, e->wall_ms, UINT64_MAX},
+                text, e->room, &ticket))
             return true;
     }
     return false;
@@ -102,7 +103,8 @@ static void open_ticket(
 {
     struct lp_ticket_scope scope = {.kind = kind, .server = x->server->conf->name};
     int err = lp_ticket_open(
-        e->keyring, &scope, text, e->wall_ms, x->server->conf->ticket_age_ms, e->room, &x->ticket);
+        &(struct lp_ticket_context){e->keyring, &scope, e->wall_ms, x->server->conf->ticket_age_ms},
+        text, e->room, &x->ticket);
     x->id_state = state_of_error(err);
     if (x->id_state == LP_ID_FORGED && opens_elsewhere(e, x, scope, text))
         x->id_state = LP_ID_OTHER_SERVER;

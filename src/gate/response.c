@@ -172,9 +172,10 @@ static struct lp_span seal(struct lp_engine *e, struct lp_exchange *x, struct lp
     size_t len;
     memcpy(ticket.replica, lp_leg_replica(x)->hash[0], sizeof ticket.replica);
     lp_entropy_bytes(&e->entropy, nonce, sizeof nonce);
-    if (lp_ticket_seal(e->keyring, &scope, &ticket, nonce, text, &len) ||
-        lp_ticket_open(
-            e->keyring, &scope, lp_span(text, len), e->wall_ms, UINT64_MAX, e->room, &x->ticket) ||
+    if (lp_ticket_seal(&(struct lp_ticket_context){.ring = e->keyring, .scope = &scope}, &ticket,
+            nonce, text, &len) ||
+        lp_ticket_open(&(struct lp_ticket_context){e->keyring, &scope, e->wall_ms, UINT64_MAX},
+            lp_span(text, len), e->room, &x->ticket) ||
         lp_arena_dup(&x->arena, lp_span(text, len), &kept))
         return lp_span(NULL, 0);
     return kept;

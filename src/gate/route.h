@@ -65,8 +65,10 @@ struct lp_verdict {
     enum lp_reason reason;
 };
 
+/* The verdict. Total: every combination of facts and view has one. */
 struct lp_verdict lp_route(const struct lp_route_facts *facts, const struct lp_route_view *view);
 
+/* "forward" and so on; "" for no verdict. */
 const char *lp_verdict_name(enum lp_verdict_kind kind);
 
 #endif

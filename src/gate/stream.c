@@ -127,10 +127,12 @@ static int seal_endpoint(
     struct lp_ticket ticket = {.issued_ms = e->wall_ms, .upstream_id = target};
     memcpy(ticket.replica, lp_leg_replica(x)->hash[0], sizeof ticket.replica);
     lp_entropy_bytes(&e->entropy, nonce, sizeof nonce);
-    int err = lp_ticket_seal(e->keyring, &scope, &ticket, nonce, room, ret_len);
-    return err ? err
-               : lp_ticket_open(e->keyring, &scope, lp_span(room, *ret_len), e->wall_ms, UINT64_MAX,
-                     e->room, &x->ticket);
+    int err = lp_ticket_seal(&(struct lp_ticket_context){.ring = e->keyring, .scope = &scope},
+        &ticket, nonce, room, ret_len);
+    return err
+        ? err
+        : lp_ticket_open(&(struct lp_ticket_context){e->keyring, &scope, e->wall_ms, UINT64_MAX},
+              lp_span(room, *ret_len), e->room, &x->ticket);
 }
 
 static bool rewrite_endpoint(

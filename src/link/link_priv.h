@@ -87,6 +87,7 @@ struct lp_link {
 
 extern const struct lp_link_codec lp_h1_codec;
 
+/* The link, or NULL when it is dead or was never there. */
 struct lp_link *lp_link_get(const struct lp_links *links, lp_id id);
 
 /* For codecs. */

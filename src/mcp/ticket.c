@@ -144,10 +144,11 @@ static int check_sizes(const struct lp_ticket *ticket)
     return LP_OK;
 }
 
-int lp_ticket_seal(const struct lp_keyring *ring, const struct lp_ticket_scope *scope,
-    const struct lp_ticket *ticket, const unsigned char nonce[LP_TICKET_NONCE_BYTES], char *room,
-    size_t *ret_len)
+int lp_ticket_seal(const struct lp_ticket_context *context, const struct lp_ticket *ticket,
+    const unsigned char nonce[LP_TICKET_NONCE_BYTES], char *room, size_t *ret_len)
 {
+    const struct lp_keyring *ring = context->ring;
+    const struct lp_ticket_scope *scope = context->scope;
     LP_ASSERT(ring->count > 0);
     int err = check_sizes(ticket);
     if (err)
@@ -209,18 +210,19 @@ static int unseal(const struct lp_keyring *ring, const struct lp_ticket_scope *s
     return err;
 }
 
-int lp_ticket_open(const struct lp_keyring *ring, const struct lp_ticket_scope *scope,
-    struct lp_span text, uint64_t wall_ms, uint64_t age_max_ms, char *room, struct lp_ticket *ret)
+int lp_ticket_open(
+    const struct lp_ticket_context *context, struct lp_span text, char *room, struct lp_ticket *ret)
 {
+    uint64_t wall_ms = context->wall_ms;
     unsigned char raw[RAW_MAX];
     size_t raw_len = 0;
     struct lp_ticket t = {0};
     int err = decode_text(text, raw, &raw_len);
     if (!err)
-        err = unseal(ring, scope, lp_span((const char *)raw, raw_len), room, &t);
+        err = unseal(context->ring, context->scope, lp_span((const char *)raw, raw_len), room, &t);
     if (err)
         return err;
-    if (wall_ms > t.issued_ms && wall_ms - t.issued_ms > age_max_ms)
+    if (wall_ms > t.issued_ms && wall_ms - t.issued_ms > context->age_max_ms)
         return LP_EEXPIRED;
     t.key = (struct lp_key){read_u64(raw + NONCE_AT), read_u64(raw + NONCE_AT + 8)};
     *ret = t;

@@ -46,19 +46,27 @@ struct lp_ticket_scope {
     struct lp_span server; /* name of the server entry, at most 64 bytes */
 };
 
+/* With what, for what and when tickets are sealed and opened. The two times matter for opening
+ * only. */
+struct lp_ticket_context {
+    const struct lp_keyring *ring;
+    const struct lp_ticket_scope *scope;
+    uint64_t wall_ms;
+    uint64_t age_max_ms;
+};
+
 /* Seals with the first key. `nonce` must be fresh random bytes. The text goes to `room`
  * (LP_TICKET_TEXT_MAX bytes), its length to *ret_len. LP_ERANGE when the upstream id is empty, or
  * the cookies are over their limit or would push the text over 1,024; LP_ETOO_LONG when the
  * upstream id is over 512. */
-LP_MUST int lp_ticket_seal(const struct lp_keyring *ring, const struct lp_ticket_scope *scope,
-    const struct lp_ticket *ticket, const unsigned char nonce[LP_TICKET_NONCE_BYTES], char *room,
-    size_t *ret_len);
+LP_MUST int lp_ticket_seal(const struct lp_ticket_context *context, const struct lp_ticket *ticket,
+    const unsigned char nonce[LP_TICKET_NONCE_BYTES], char *room, size_t *ret_len);
 
 /* Opens a text. Spans of *ret point into `room` (LP_TICKET_TEXT_MAX bytes). Errors: LP_ESYNTAX when
  * it is no ticket by its form; LP_EUNKNOWN_KEY; LP_EFORGED (seal, other entry or other kind: the
  * seal covers these); LP_EEXPIRED when issued more than `age_max_ms` before `wall_ms`. A ticket
  * from the future is accepted (clocks jump). */
-LP_MUST int lp_ticket_open(const struct lp_keyring *ring, const struct lp_ticket_scope *scope,
-    struct lp_span text, uint64_t wall_ms, uint64_t age_max_ms, char *room, struct lp_ticket *ret);
+LP_MUST int lp_ticket_open(const struct lp_ticket_context *context, struct lp_span text, char *room,
+    struct lp_ticket *ret);
 
 #endif

@@ -21,14 +21,16 @@ static void open_and_seal_again(const struct lp_keyring *ring, struct lp_span te
     char raw[LP_TICKET_TEXT_MAX];
     struct lp_ticket t;
     size_t len = 0;
-    if (lp_ticket_open(ring, &SCOPE, text, WALL_MS, AGE_MAX_MS, room, &t))
+    if (lp_ticket_open(
+            &(struct lp_ticket_context){ring, &SCOPE, WALL_MS, AGE_MAX_MS}, text, room, &t))
         return;
     LP_ASSERT(t.upstream_id.len > 0 && t.upstream_id.len <= LP_TICKET_UPSTREAM_ID_MAX);
     LP_ASSERT(t.cookies.len <= LP_TICKET_COOKIES_MAX);
     int err = lp_base64url_decode(lp_span_from(text, 4), raw, sizeof raw, &len);
     LP_ASSERT(err == LP_OK);
     const unsigned char *nonce = (const unsigned char *)raw + LP_KEY_ID_BYTES;
-    err = lp_ticket_seal(ring, &SCOPE, &t, nonce, again, &len);
+    err = lp_ticket_seal(
+        &(struct lp_ticket_context){.ring = ring, .scope = &SCOPE}, &t, nonce, again, &len);
     LP_ASSERT(err == LP_OK || text.len > LP_TICKET_WITH_COOKIES_MAX);
     LP_ASSERT(err || lp_span_eq(text, lp_span(again, len)));
 }
@@ -56,9 +58,11 @@ static void seal_and_open(const struct lp_keyring *ring, struct lp_span in)
     t.has_principal = lengths.ptr[0] & 1;
     t.cookies = take(&in, 4 * (size_t)(unsigned char)lengths.ptr[0]);
     t.upstream_id = in;
-    if (lp_ticket_seal(ring, &SCOPE, &t, NONCE, text, &len))
+    if (lp_ticket_seal(
+            &(struct lp_ticket_context){.ring = ring, .scope = &SCOPE}, &t, NONCE, text, &len))
         return;
-    int err = lp_ticket_open(ring, &SCOPE, lp_span(text, len), t.issued_ms, AGE_MAX_MS, room, &out);
+    int err = lp_ticket_open(&(struct lp_ticket_context){ring, &SCOPE, t.issued_ms, AGE_MAX_MS},
+        lp_span(text, len), room, &out);
     LP_ASSERT(err == LP_OK);
     LP_ASSERT(lp_span_eq(out.cookies, t.cookies) && lp_span_eq(out.upstream_id, t.upstream_id));
     LP_ASSERT(out.has_principal == t.has_principal && out.issued_ms == t.issued_ms);

@@ -80,25 +80,30 @@ static bool holds(struct world *w, bool *ret_sealed)
     size_t len = 0;
     size_t again_len = 0;
     struct lp_ticket out;
-    int err = lp_ticket_seal(&w->ring, &w->scope, &w->ticket, w->nonce, text, &len);
+    int err = lp_ticket_seal(&(struct lp_ticket_context){.ring = &w->ring, .scope = &w->scope},
+        &w->ticket, w->nonce, text, &len);
     *ret_sealed = err == LP_OK;
     if (err)
         return err == LP_ERANGE && w->ticket.cookies.len > 0 &&
             w->ticket.cookies.len + w->ticket.upstream_id.len > 600;
     struct lp_span whole = lp_span(text, len);
     uint64_t issued = w->ticket.issued_ms;
-    if (lp_ticket_open(&w->ring, &w->scope, whole, issued, 0, room, &out) ||
+    if (lp_ticket_open(
+            &(struct lp_ticket_context){&w->ring, &w->scope, issued, 0}, whole, room, &out) ||
         !same(&w->ticket, &out))
         return false;
-    if (lp_ticket_seal(&w->ring, &w->scope, &out, w->nonce, again, &again_len) ||
+    if (lp_ticket_seal(&(struct lp_ticket_context){.ring = &w->ring, .scope = &w->scope}, &out,
+            w->nonce, again, &again_len) ||
         !lp_span_eq(whole, lp_span(again, again_len)))
         return false;
     for (size_t n = 0; n < len; n += 1 + lp_entropy_below(&w->e, 64))
-        if (!lp_ticket_open(&w->ring, &w->scope, lp_span(text, n), issued, 0, room, &out))
+        if (!lp_ticket_open(&(struct lp_ticket_context){&w->ring, &w->scope, issued, 0},
+                lp_span(text, n), room, &out))
             return false;
     size_t at = 4 + lp_entropy_below(&w->e, (uint32_t)len - 4);
     text[at] = text[at] == 'A' ? 'B' : 'A';
-    return lp_ticket_open(&w->ring, &w->scope, whole, issued, 0, room, &out) != LP_OK;
+    return lp_ticket_open(&(struct lp_ticket_context){&w->ring, &w->scope, issued, 0}, whole, room,
+               &out) != LP_OK;
 }
 
 static void test_laws(void **state)

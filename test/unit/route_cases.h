@@ -10,72 +10,135 @@
 /* clang-format off */
 #define ROUTE_CASES(X) \
   /* what needs no session */ \
-  X("OPTIONS goes to any replica",            OPTIONS, MCP, LEGACY, 0,0,0, NONE, 0, 0, UP, 0, 1, 0, YES, 0, ANY, none) \
-  X("OPTIONS with all replicas gone",         OPTIONS, MCP, LEGACY, 0,0,0, NONE, 0, 0, UP, 0, 0, 0, YES, 0, ANSWER, no_replica_up) \
-  X("PUT is refused",                         PUT,     MCP, LEGACY, 0,0,0, GOOD, 0, 1, UP, 0, 1, 0, YES, 0, ANSWER, method_not_allowed) \
-  X("HEAD is refused",                        HEAD,    MCP, LEGACY, 0,0,0, NONE, 0, 0, UP, 0, 1, 0, YES, 0, ANSWER, method_not_allowed) \
-  X("an unknown method is refused",           OTHER,   MCP, LEGACY, 0,0,0, NONE, 0, 0, UP, 0, 1, 0, YES, 0, ANSWER, method_not_allowed) \
-  X("modern goes to any replica",             POST, MCP, MODERN, 0,0,0, NONE, 0, 0, UP, 0, 1, 0, YES, 0, ANY, none) \
-  X("modern ignores a session id",            POST, MCP, MODERN, 0,0,0, FORGED, 0, 0, UP, 0, 1, 0, YES, 0, ANY, none) \
-  X("modern with all replicas gone",          POST, MCP, MODERN, 0,0,0, NONE, 0, 0, UP, 0, 0, 0, YES, 0, ANSWER, no_replica_up) \
-  X("initialize opens a session",             POST, MCP, LEGACY, 1,0,0, NONE, 0, 0, UP, 0, 1, 0, UNKNOWN, 0, NEW_SESSION, none) \
-  X("initialize with a stale id is new",      POST, MCP, LEGACY, 1,0,0, EXPIRED, 0, 0, UP, 0, 1, 0, YES, 0, NEW_SESSION, none) \
-  X("initialize with a live id is new",       POST, MCP, LEGACY, 1,0,0, GOOD, 0, 1, UP, 0, 1, 0, YES, 0, NEW_SESSION, none) \
-  X("initialize with all replicas gone",      POST, MCP, LEGACY, 1,0,0, NONE, 0, 0, UP, 0, 0, 0, YES, 0, ANSWER, no_replica_up) \
+  X("OPTIONS goes to any replica", \
+    OPTIONS, MCP, LEGACY, 0,0,0, NONE, 0, 0, UP, 0, 1, 0, YES, 0, ANY, none) \
+  X("OPTIONS with all replicas gone", \
+    OPTIONS, MCP, LEGACY, 0,0,0, NONE, 0, 0, UP, 0, 0, 0, YES, 0, ANSWER, no_replica_up) \
+  X("PUT is refused", \
+    PUT,     MCP, LEGACY, 0,0,0, GOOD, 0, 1, UP, 0, 1, 0, YES, 0, ANSWER, method_not_allowed) \
+  X("HEAD is refused", \
+    HEAD,    MCP, LEGACY, 0,0,0, NONE, 0, 0, UP, 0, 1, 0, YES, 0, ANSWER, method_not_allowed) \
+  X("an unknown method is refused", \
+    OTHER,   MCP, LEGACY, 0,0,0, NONE, 0, 0, UP, 0, 1, 0, YES, 0, ANSWER, method_not_allowed) \
+  X("modern goes to any replica", \
+    POST, MCP, MODERN, 0,0,0, NONE, 0, 0, UP, 0, 1, 0, YES, 0, ANY, none) \
+  X("modern ignores a session id", \
+    POST, MCP, MODERN, 0,0,0, FORGED, 0, 0, UP, 0, 1, 0, YES, 0, ANY, none) \
+  X("modern with all replicas gone", \
+    POST, MCP, MODERN, 0,0,0, NONE, 0, 0, UP, 0, 0, 0, YES, 0, ANSWER, no_replica_up) \
+  X("initialize opens a session", \
+    POST, MCP, LEGACY, 1,0,0, NONE, 0, 0, UP, 0, 1, 0, UNKNOWN, 0, NEW_SESSION, none) \
+  X("initialize with a stale id is new", \
+    POST, MCP, LEGACY, 1,0,0, EXPIRED, 0, 0, UP, 0, 1, 0, YES, 0, NEW_SESSION, none) \
+  X("initialize with a live id is new", \
+    POST, MCP, LEGACY, 1,0,0, GOOD, 0, 1, UP, 0, 1, 0, YES, 0, NEW_SESSION, none) \
+  X("initialize with all replicas gone", \
+    POST, MCP, LEGACY, 1,0,0, NONE, 0, 0, UP, 0, 0, 0, YES, 0, ANSWER, no_replica_up) \
   /* within a session */ \
-  X("POST goes to the owner",                 POST,   MCP, LEGACY, 0,0,0, GOOD, 0, 1, UP, 0, 1, 0, YES, 0, FORWARD, none) \
-  X("GET goes to the owner",                  GET,    MCP, LEGACY, 0,0,0, GOOD, 0, 1, UP, 0, 1, 0, YES, 0, FORWARD, none) \
-  X("DELETE goes to the owner",               DELETE, MCP, LEGACY, 0,0,0, GOOD, 0, 1, UP, 0, 1, 0, YES, 0, FORWARD, none) \
-  X("a good id is enough before we know",     POST, MCP, LEGACY, 0,0,0, GOOD, 0, 1, UP, 0, 1, 0, UNKNOWN, 0, FORWARD, none) \
-  X("a draining owner keeps its sessions",    POST, MCP, LEGACY, 0,0,0, GOOD, 0, 1, DRAINING, 0, 1, 0, YES, 0, FORWARD, none) \
-  X("an owner refused once is tried",         POST, MCP, LEGACY, 0,0,0, GOOD, 0, 1, DOUBT, 0, 1, 0, YES, 0, FORWARD, none) \
-  X("an owner out of reach: 503",             POST, MCP, LEGACY, 0,0,0, GOOD, 0, 1, DOUBT, 1, 1, 0, YES, 0, ANSWER, owner_in_doubt) \
-  X("... for GET too",                        GET,  MCP, LEGACY, 0,0,0, GOOD, 0, 1, DOUBT, 1, 1, 0, YES, 0, ANSWER, owner_in_doubt) \
-  X("... for DELETE too",                     DELETE, MCP, LEGACY, 0,0,0, GOOD, 0, 1, DOUBT, 1, 1, 0, YES, 0, ANSWER, owner_in_doubt) \
-  X("an owner gone: 404",                     POST, MCP, LEGACY, 0,0,0, GOOD, 0, 1, GONE, 0, 1, 0, YES, 0, ANSWER, session_owner_gone) \
-  X("... for GET too",                        GET,  MCP, LEGACY, 0,0,0, GOOD, 0, 1, GONE, 0, 1, 0, YES, 0, ANSWER, session_owner_gone) \
-  X("... for DELETE too",                     DELETE, MCP, LEGACY, 0,0,0, GOOD, 0, 1, GONE, 0, 1, 0, YES, 0, ANSWER, session_owner_gone) \
-  X("all gone is 404 for a session",          POST, MCP, LEGACY, 0,0,0, GOOD, 0, 1, GONE, 0, 0, 0, YES, 0, ANSWER, session_owner_gone) \
-  X("an owner removed from the list: 404",    POST, MCP, LEGACY, 0,0,0, GOOD, 0, 0, UP, 0, 1, 0, YES, 0, ANSWER, session_no_replica) \
+  X("POST goes to the owner", \
+    POST,   MCP, LEGACY, 0,0,0, GOOD, 0, 1, UP, 0, 1, 0, YES, 0, FORWARD, none) \
+  X("GET goes to the owner", \
+    GET,    MCP, LEGACY, 0,0,0, GOOD, 0, 1, UP, 0, 1, 0, YES, 0, FORWARD, none) \
+  X("DELETE goes to the owner", \
+    DELETE, MCP, LEGACY, 0,0,0, GOOD, 0, 1, UP, 0, 1, 0, YES, 0, FORWARD, none) \
+  X("a good id is enough before we know", \
+    POST, MCP, LEGACY, 0,0,0, GOOD, 0, 1, UP, 0, 1, 0, UNKNOWN, 0, FORWARD, none) \
+  X("a draining owner keeps its sessions", \
+    POST, MCP, LEGACY, 0,0,0, GOOD, 0, 1, DRAINING, 0, 1, 0, YES, 0, FORWARD, none) \
+  X("an owner refused once is tried", \
+    POST, MCP, LEGACY, 0,0,0, GOOD, 0, 1, DOUBT, 0, 1, 0, YES, 0, FORWARD, none) \
+  X("an owner out of reach: 503", \
+    POST, MCP, LEGACY, 0,0,0, GOOD, 0, 1, DOUBT, 1, 1, 0, YES, 0, ANSWER, owner_in_doubt) \
+  X("... for GET too", \
+    GET,  MCP, LEGACY, 0,0,0, GOOD, 0, 1, DOUBT, 1, 1, 0, YES, 0, ANSWER, owner_in_doubt) \
+  X("... for DELETE too", \
+    DELETE, MCP, LEGACY, 0,0,0, GOOD, 0, 1, DOUBT, 1, 1, 0, YES, 0, ANSWER, owner_in_doubt) \
+  X("an owner gone: 404", \
+    POST, MCP, LEGACY, 0,0,0, GOOD, 0, 1, GONE, 0, 1, 0, YES, 0, ANSWER, session_owner_gone) \
+  X("... for GET too", \
+    GET,  MCP, LEGACY, 0,0,0, GOOD, 0, 1, GONE, 0, 1, 0, YES, 0, ANSWER, session_owner_gone) \
+  X("... for DELETE too", \
+    DELETE, MCP, LEGACY, 0,0,0, GOOD, 0, 1, GONE, 0, 1, 0, YES, 0, ANSWER, session_owner_gone) \
+  X("all gone is 404 for a session", \
+    POST, MCP, LEGACY, 0,0,0, GOOD, 0, 1, GONE, 0, 0, 0, YES, 0, ANSWER, session_owner_gone) \
+  X("an owner removed from the list: 404", \
+    POST, MCP, LEGACY, 0,0,0, GOOD, 0, 0, UP, 0, 1, 0, YES, 0, ANSWER, session_no_replica) \
   /* ids that do not open */ \
-  X("a forged id: 404",                       POST, MCP, LEGACY, 0,0,0, FORGED, 0, 0, UP, 0, 1, 0, YES, 0, ANSWER, session_forged) \
-  X("... also before we know",                POST, MCP, LEGACY, 0,0,0, FORGED, 0, 0, UP, 0, 1, 0, UNKNOWN, 0, ANSWER, session_forged) \
-  X("... also where no ids are minted",       POST, MCP, LEGACY, 0,0,0, FORGED, 0, 0, UP, 0, 1, 0, NO, 0, ANSWER, session_forged) \
-  X("... for GET",                            GET,  MCP, LEGACY, 0,0,0, FORGED, 0, 0, UP, 0, 1, 0, YES, 0, ANSWER, session_forged) \
-  X("... for DELETE",                         DELETE, MCP, LEGACY, 0,0,0, FORGED, 0, 0, UP, 0, 1, 0, YES, 0, ANSWER, session_forged) \
-  X("a lost key: 404, logged apart",          POST, MCP, LEGACY, 0,0,0, UNKNOWN_KEY, 0, 0, UP, 0, 1, 0, YES, 0, ANSWER, session_unknown_key) \
-  X("too old: 404",                           POST, MCP, LEGACY, 0,0,0, EXPIRED, 0, 0, UP, 0, 1, 0, YES, 0, ANSWER, session_expired) \
-  X("of another entry: 404",                  POST, MCP, LEGACY, 0,0,0, OTHER_SERVER, 0, 0, UP, 0, 1, 0, YES, 0, ANSWER, session_other_server) \
-  X("log in first where it is asked for",     POST, MCP, LEGACY, 0,0,0, FORGED, 0, 0, UP, 0, 1, 0, YES, 1, ANSWER, challenged) \
-  X("with a credential the 404 comes",        POST, MCP, LEGACY, 0,0,1, FORGED, 0, 0, UP, 0, 1, 0, YES, 1, ANSWER, session_forged) \
-  X("an owner gone, log in first",            GET,  MCP, LEGACY, 0,0,0, GOOD, 0, 1, GONE, 0, 1, 0, YES, 1, ANSWER, challenged) \
-  X("a good id passes without credential",    POST, MCP, LEGACY, 0,0,0, GOOD, 0, 1, UP, 0, 1, 0, YES, 1, FORWARD, none) \
+  X("a forged id: 404", \
+    POST, MCP, LEGACY, 0,0,0, FORGED, 0, 0, UP, 0, 1, 0, YES, 0, ANSWER, session_forged) \
+  X("... also before we know", \
+    POST, MCP, LEGACY, 0,0,0, FORGED, 0, 0, UP, 0, 1, 0, UNKNOWN, 0, ANSWER, session_forged) \
+  X("... also where no ids are minted", \
+    POST, MCP, LEGACY, 0,0,0, FORGED, 0, 0, UP, 0, 1, 0, NO, 0, ANSWER, session_forged) \
+  X("... for GET", \
+    GET,  MCP, LEGACY, 0,0,0, FORGED, 0, 0, UP, 0, 1, 0, YES, 0, ANSWER, session_forged) \
+  X("... for DELETE", \
+    DELETE, MCP, LEGACY, 0,0,0, FORGED, 0, 0, UP, 0, 1, 0, YES, 0, ANSWER, session_forged) \
+  X("a lost key: 404, logged apart", \
+    POST, MCP, LEGACY, 0,0,0, UNKNOWN_KEY, 0, 0, UP, 0, 1, 0, YES, 0, ANSWER, session_unknown_key) \
+  X("too old: 404", \
+    POST, MCP, LEGACY, 0,0,0, EXPIRED, 0, 0, UP, 0, 1, 0, YES, 0, ANSWER, session_expired) \
+  X("of another entry: 404", \
+    POST, MCP, LEGACY, 0,0,0, OTHER_SERVER, 0, 0, UP, 0, 1, 0, YES, 0, ANSWER, \
+    session_other_server) \
+  X("log in first where it is asked for", \
+    POST, MCP, LEGACY, 0,0,0, FORGED, 0, 0, UP, 0, 1, 0, YES, 1, ANSWER, challenged) \
+  X("with a credential the 404 comes", \
+    POST, MCP, LEGACY, 0,0,1, FORGED, 0, 0, UP, 0, 1, 0, YES, 1, ANSWER, session_forged) \
+  X("an owner gone, log in first", \
+    GET,  MCP, LEGACY, 0,0,0, GOOD, 0, 1, GONE, 0, 1, 0, YES, 1, ANSWER, challenged) \
+  X("a good id passes without credential", \
+    POST, MCP, LEGACY, 0,0,0, GOOD, 0, 1, UP, 0, 1, 0, YES, 1, FORWARD, none) \
   /* no id */ \
-  X("no id, ids are minted: 400",             POST, MCP, LEGACY, 0,0,0, NONE, 0, 0, UP, 0, 1, 0, YES, 0, ANSWER, missing_session) \
-  X("... for GET",                            GET,  MCP, LEGACY, 0,0,0, NONE, 0, 0, UP, 0, 1, 0, YES, 0, ANSWER, missing_session) \
-  X("... for DELETE",                         DELETE, MCP, LEGACY, 0,0,0, NONE, 0, 0, UP, 0, 1, 0, YES, 0, ANSWER, missing_session) \
-  X("no id, log in first",                    POST, MCP, LEGACY, 0,0,0, NONE, 0, 0, UP, 0, 1, 0, YES, 1, ANSWER, challenged) \
-  X("no id, not yet known: any replica",      POST, MCP, LEGACY, 0,0,0, NONE, 0, 0, UP, 0, 1, 0, UNKNOWN, 0, ANY, none) \
-  X("no id, none are minted: any replica",    POST, MCP, LEGACY, 0,0,0, NONE, 0, 0, UP, 0, 1, 0, NO, 0, ANY, none) \
-  X("GET without id: any replica's own 405",  GET,  MCP, LEGACY, 0,0,0, NONE, 0, 0, UP, 0, 1, 0, UNKNOWN, 0, ANY, none) \
-  X("no id, all gone: 503",                   POST, MCP, LEGACY, 0,0,0, NONE, 0, 0, UP, 0, 0, 0, UNKNOWN, 0, ANSWER, no_replica_up) \
+  X("no id, ids are minted: 400", \
+    POST, MCP, LEGACY, 0,0,0, NONE, 0, 0, UP, 0, 1, 0, YES, 0, ANSWER, missing_session) \
+  X("... for GET", \
+    GET,  MCP, LEGACY, 0,0,0, NONE, 0, 0, UP, 0, 1, 0, YES, 0, ANSWER, missing_session) \
+  X("... for DELETE", \
+    DELETE, MCP, LEGACY, 0,0,0, NONE, 0, 0, UP, 0, 1, 0, YES, 0, ANSWER, missing_session) \
+  X("no id, log in first", \
+    POST, MCP, LEGACY, 0,0,0, NONE, 0, 0, UP, 0, 1, 0, YES, 1, ANSWER, challenged) \
+  X("no id, not yet known: any replica", \
+    POST, MCP, LEGACY, 0,0,0, NONE, 0, 0, UP, 0, 1, 0, UNKNOWN, 0, ANY, none) \
+  X("no id, none are minted: any replica", \
+    POST, MCP, LEGACY, 0,0,0, NONE, 0, 0, UP, 0, 1, 0, NO, 0, ANY, none) \
+  X("GET without id: any replica's own 405", \
+    GET,  MCP, LEGACY, 0,0,0, NONE, 0, 0, UP, 0, 1, 0, UNKNOWN, 0, ANY, none) \
+  X("no id, all gone: 503", \
+    POST, MCP, LEGACY, 0,0,0, NONE, 0, 0, UP, 0, 0, 0, UNKNOWN, 0, ANSWER, no_replica_up) \
   /* old SSE */ \
-  X("GET on the SSE path opens a stream",     GET,  SSE, LEGACY, 0,0,0, NONE, 0, 0, UP, 0, 1, 1, YES, 0, NEW_STREAM, none) \
-  X("... whatever id comes along",            GET,  SSE, LEGACY, 0,0,0, GOOD, 0, 1, UP, 0, 1, 1, YES, 0, NEW_STREAM, none) \
-  X("... all gone: 503",                      GET,  SSE, LEGACY, 0,0,0, NONE, 0, 0, UP, 0, 0, 1, YES, 0, ANSWER, no_replica_up) \
-  X("a shared path: GET without id",          GET,  MCP, LEGACY, 0,0,0, NONE, 0, 0, UP, 0, 1, 2, YES, 0, NEW_STREAM, none) \
-  X("a shared path: GET with id is no SSE",   GET,  MCP, LEGACY, 0,0,0, GOOD, 0, 1, UP, 0, 1, 2, YES, 0, FORWARD, none) \
-  X("SSE elsewhere leaves the MCP path be",   GET,  MCP, LEGACY, 0,0,0, NONE, 0, 0, UP, 0, 1, 1, YES, 0, ANSWER, missing_session) \
-  X("a message goes to the stream's owner",   POST, SSE, LEGACY, 0,1,0, GOOD, 0, 1, UP, 0, 1, 1, YES, 0, FORWARD, none) \
-  X("... also an initialize",                 POST, SSE, LEGACY, 1,1,0, GOOD, 0, 1, UP, 0, 1, 1, YES, 0, FORWARD, none) \
-  X("... also on a shared path",              POST, MCP, LEGACY, 1,1,0, GOOD, 0, 1, UP, 0, 1, 2, YES, 0, FORWARD, none) \
-  X("a message after the stream closed: 404", POST, SSE, LEGACY, 0,1,0, GOOD, 1, 1, UP, 0, 1, 1, YES, 0, ANSWER, session_closed) \
-  X("a message with a forged token: 404",     POST, SSE, LEGACY, 0,1,0, FORGED, 0, 0, UP, 0, 1, 1, YES, 0, ANSWER, session_forged) \
-  X("a message to an owner gone: 404",        POST, SSE, LEGACY, 0,1,0, GOOD, 0, 1, GONE, 0, 1, 1, YES, 0, ANSWER, session_owner_gone) \
-  X("a message without a token: 400",         POST, SSE, LEGACY, 0,0,0, NONE, 0, 0, UP, 0, 1, 1, YES, 0, ANSWER, missing_session) \
-  X("... a header is no token",               POST, SSE, LEGACY, 0,0,0, GOOD, 0, 1, UP, 0, 1, 1, YES, 0, ANSWER, missing_session) \
-  X("DELETE on the SSE path: 405",            DELETE, SSE, LEGACY, 0,0,0, NONE, 0, 0, UP, 0, 1, 1, YES, 0, ANSWER, method_not_allowed) \
-  X("GET with a token: 405",                  GET,  SSE, LEGACY, 0,1,0, GOOD, 0, 1, UP, 0, 1, 1, YES, 0, ANSWER, method_not_allowed)
+  X("GET on the SSE path opens a stream", \
+    GET,  SSE, LEGACY, 0,0,0, NONE, 0, 0, UP, 0, 1, 1, YES, 0, NEW_STREAM, none) \
+  X("... whatever id comes along", \
+    GET,  SSE, LEGACY, 0,0,0, GOOD, 0, 1, UP, 0, 1, 1, YES, 0, NEW_STREAM, none) \
+  X("... all gone: 503", \
+    GET,  SSE, LEGACY, 0,0,0, NONE, 0, 0, UP, 0, 0, 1, YES, 0, ANSWER, no_replica_up) \
+  X("a shared path: GET without id", \
+    GET,  MCP, LEGACY, 0,0,0, NONE, 0, 0, UP, 0, 1, 2, YES, 0, NEW_STREAM, none) \
+  X("a shared path: GET with id is no SSE", \
+    GET,  MCP, LEGACY, 0,0,0, GOOD, 0, 1, UP, 0, 1, 2, YES, 0, FORWARD, none) \
+  X("SSE elsewhere leaves the MCP path be", \
+    GET,  MCP, LEGACY, 0,0,0, NONE, 0, 0, UP, 0, 1, 1, YES, 0, ANSWER, missing_session) \
+  X("a message goes to the stream's owner", \
+    POST, SSE, LEGACY, 0,1,0, GOOD, 0, 1, UP, 0, 1, 1, YES, 0, FORWARD, none) \
+  X("... also an initialize", \
+    POST, SSE, LEGACY, 1,1,0, GOOD, 0, 1, UP, 0, 1, 1, YES, 0, FORWARD, none) \
+  X("... also on a shared path", \
+    POST, MCP, LEGACY, 1,1,0, GOOD, 0, 1, UP, 0, 1, 2, YES, 0, FORWARD, none) \
+  X("a message after the stream closed: 404", \
+    POST, SSE, LEGACY, 0,1,0, GOOD, 1, 1, UP, 0, 1, 1, YES, 0, ANSWER, session_closed) \
+  X("a message with a forged token: 404", \
+    POST, SSE, LEGACY, 0,1,0, FORGED, 0, 0, UP, 0, 1, 1, YES, 0, ANSWER, session_forged) \
+  X("a message to an owner gone: 404", \
+    POST, SSE, LEGACY, 0,1,0, GOOD, 0, 1, GONE, 0, 1, 1, YES, 0, ANSWER, session_owner_gone) \
+  X("a message without a token: 400", \
+    POST, SSE, LEGACY, 0,0,0, NONE, 0, 0, UP, 0, 1, 1, YES, 0, ANSWER, missing_session) \
+  X("... a header is no token", \
+    POST, SSE, LEGACY, 0,0,0, GOOD, 0, 1, UP, 0, 1, 1, YES, 0, ANSWER, missing_session) \
+  X("DELETE on the SSE path: 405", \
+    DELETE, SSE, LEGACY, 0,0,0, NONE, 0, 0, UP, 0, 1, 1, YES, 0, ANSWER, method_not_allowed) \
+  X("GET with a token: 405", \
+    GET,  SSE, LEGACY, 0,1,0, GOOD, 0, 1, UP, 0, 1, 1, YES, 0, ANSWER, method_not_allowed)
 /* clang-format on */
 
 #endif

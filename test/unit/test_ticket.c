@@ -40,7 +40,9 @@ static struct lp_ticket make_ticket(struct lp_span upstream_id)
 static struct lp_span seal(const struct lp_keyring *ring, const struct lp_ticket *t, char *room)
 {
     size_t len = 0;
-    assert_int_equal(lp_ticket_seal(ring, &SCOPE, t, NONCE, room, &len), LP_OK);
+    assert_int_equal(lp_ticket_seal(&(struct lp_ticket_context){.ring = ring, .scope = &SCOPE}, t,
+                         NONCE, room, &len),
+        LP_OK);
     assert_true(len <= LP_TICKET_TEXT_MAX);
     return lp_span(room, len);
 }
@@ -49,7 +51,8 @@ static int open_at(const struct lp_keyring *ring, struct lp_span text, uint64_t 
 {
     char room[LP_TICKET_TEXT_MAX];
     struct lp_ticket t;
-    return lp_ticket_open(ring, &SCOPE, text, now, 30ull * DAY_MS, room, &t);
+    return lp_ticket_open(
+        &(struct lp_ticket_context){ring, &SCOPE, now, 30ull * DAY_MS}, text, room, &t);
 }
 
 static void test_round_trip(void **state)
@@ -65,7 +68,9 @@ static void test_round_trip(void **state)
         in.cookies = i & 2 ? LP_SPAN("lb=a; route=b") : lp_span(NULL, 0);
         struct lp_span text = seal(&ring, &in, text_room);
         struct lp_ticket out;
-        assert_int_equal(lp_ticket_open(&ring, &SCOPE, text, NOW, 0, room, &out), LP_OK);
+        assert_int_equal(
+            lp_ticket_open(&(struct lp_ticket_context){&ring, &SCOPE, NOW, 0}, text, room, &out),
+            LP_OK);
         assert_true(out.issued_ms == NOW);
         assert_memory_equal(out.replica, in.replica, sizeof in.replica);
         assert_int_equal(out.has_principal, in.has_principal);
@@ -164,14 +169,20 @@ static void test_scope(void **state)
     };
     for (size_t i = 0; i < sizeof OTHERS / sizeof *OTHERS; i++) {
         struct lp_ticket out = {.ring_index = 77};
-        assert_int_equal(
-            lp_ticket_open(&ring, &OTHERS[i], text, NOW, DAY_MS, room, &out), LP_EFORGED);
+        assert_int_equal(lp_ticket_open(&(struct lp_ticket_context){&ring, &OTHERS[i], NOW, DAY_MS},
+                             text, room, &out),
+            LP_EFORGED);
         assert_int_equal(out.ring_index, 77);
         size_t len = 0;
         char other_room[LP_TICKET_TEXT_MAX];
-        assert_int_equal(lp_ticket_seal(&ring, &OTHERS[i], &t, NONCE, other_room, &len), LP_OK);
+        assert_int_equal(
+            lp_ticket_seal(&(struct lp_ticket_context){.ring = &ring, .scope = &OTHERS[i]}, &t,
+                NONCE, other_room, &len),
+            LP_OK);
         struct lp_span other = lp_span(other_room, len);
-        assert_int_equal(lp_ticket_open(&ring, &OTHERS[i], other, NOW, DAY_MS, room, &out), LP_OK);
+        assert_int_equal(lp_ticket_open(&(struct lp_ticket_context){&ring, &OTHERS[i], NOW, DAY_MS},
+                             other, room, &out),
+            LP_OK);
     }
 }
 
@@ -187,11 +198,15 @@ static void test_rotation(void **state)
     struct lp_ticket t = make_ticket(LP_SPAN("session-1"));
     struct lp_ticket out;
     struct lp_span text = seal(&old_only, &t, text_room);
-    assert_int_equal(lp_ticket_open(&both, &SCOPE, text, NOW, DAY_MS, room, &out), LP_OK);
+    assert_int_equal(
+        lp_ticket_open(&(struct lp_ticket_context){&both, &SCOPE, NOW, DAY_MS}, text, room, &out),
+        LP_OK);
     assert_int_equal(out.ring_index, 1);
     assert_int_equal(open_at(&new_only, text, NOW), LP_EUNKNOWN_KEY);
     text = seal(&both, &t, text_room);
-    assert_int_equal(lp_ticket_open(&new_only, &SCOPE, text, NOW, DAY_MS, room, &out), LP_OK);
+    assert_int_equal(lp_ticket_open(&(struct lp_ticket_context){&new_only, &SCOPE, NOW, DAY_MS},
+                         text, room, &out),
+        LP_OK);
     assert_int_equal(open_at(&old_only, text, NOW), LP_EUNKNOWN_KEY);
 }
 
@@ -207,7 +222,9 @@ static void test_shared_key_id(void **state)
     struct lp_ticket t = make_ticket(LP_SPAN("session-1"));
     struct lp_ticket out;
     struct lp_span text = seal(&old_only, &t, text_room);
-    assert_int_equal(lp_ticket_open(&ring, &SCOPE, text, NOW, DAY_MS, room, &out), LP_OK);
+    assert_int_equal(
+        lp_ticket_open(&(struct lp_ticket_context){&ring, &SCOPE, NOW, DAY_MS}, text, room, &out),
+        LP_OK);
     assert_int_equal(out.ring_index, 1);
     ring.count = 1;
     assert_int_equal(open_at(&ring, text, NOW), LP_EFORGED);
@@ -260,7 +277,9 @@ static void test_sizes(void **state)
         t.cookies = lp_span(bytes, CASES[i].cookies_len);
         t.has_principal = true;
         len = 0;
-        assert_int_equal(lp_ticket_seal(&ring, &SCOPE, &t, NONCE, room, &len), CASES[i].err);
+        assert_int_equal(lp_ticket_seal(&(struct lp_ticket_context){.ring = &ring, .scope = &SCOPE},
+                             &t, NONCE, room, &len),
+            CASES[i].err);
         assert_true(len <= CASES[i].len_max);
         if (CASES[i].err == LP_OK)
             assert_int_equal(open_at(&ring, lp_span(room, len), NOW), LP_OK);
@@ -318,7 +337,9 @@ static void test_contents(void **state)
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         size_t len = forge_ticket(&ring.keys[0], &SCOPE, NONCE, CASES[i].plain, text_room);
         struct lp_span text = lp_span(text_room, len);
-        assert_int_equal(lp_ticket_open(&ring, &SCOPE, text, 0, DAY_MS, room, &t), CASES[i].err);
+        assert_int_equal(
+            lp_ticket_open(&(struct lp_ticket_context){&ring, &SCOPE, 0, DAY_MS}, text, room, &t),
+            CASES[i].err);
         if (CASES[i].err == LP_OK)
             assert_true(lp_span_eq(t.upstream_id, LP_SPAN("id")) && t.issued_ms == 5);
     }
