@@ -3,6 +3,7 @@
 .POSIX:
 .PHONY: help build demo test long bench coverage fmt clean
 .DEFAULT_GOAL := help
+DEMO = --once
 
 help:
 	@echo 'make build     the program, at build/limpet'
