@@ -148,6 +148,9 @@ LP_MUST int lp_conf_parse_size(struct lp_span text, uint64_t *ret_bytes);
 LP_MUST int lp_conf_write_duration(struct lp_buf *out, uint64_t ms);
 LP_MUST int lp_conf_write_size(struct lp_buf *out, uint64_t bytes);
 
+/* A bound of a row of this type, in its unit. */
+LP_MUST int lp_conf_write_bound(struct lp_buf *out, enum lp_conf_type type, uint64_t bound);
+
 /* The place of `text` in "a|b|c", or -1; the number of words; the word at a place. */
 int lp_conf_choice_find(const char *choices, struct lp_span text);
 struct lp_span lp_conf_choice_word(const char *choices, int index);

@@ -42,9 +42,9 @@ static const struct lp_conf_key KEYS[] = {
         AT_TOP(admin),
         .fallback = "127.0.0.1:8081",
         .takes_off = true,
-        .help = "Where /metrics, /live and /ready are served, or off",
+        .help = "Where /metrics, /ready and /status are served, or off",
         .paragraph = "The address of the admin listener, or off. "
-                     "It serves /metrics, /live and /ready, and checks nobody: "
+                     "It serves /metrics, /live, /ready and /status, and checks nobody: "
                      "keep it on a loopback address or in a private network."},
     {.name = "key_file",
         .flag = "--key-file",
@@ -55,8 +55,8 @@ static const struct lp_conf_key KEYS[] = {
         .paragraph = "The file with the keys that seal session ids: one base64 key of 32 bytes a "
                      "line. The first key seals, every key opens. "
                      "Gateways that share sessions need the same file. "
-                     "The default is $XDG_STATE_HOME/limpet/key, for root /var/lib/limpet/key; "
-                     "a missing file is made with mode 0600."},
+                     "The default is $XDG_STATE_HOME/limpet/key or ~/.local/state/limpet/key, "
+                     "for root /var/lib/limpet/key; a missing file is made with mode 0600."},
     {.name = "threads",
         .flag = "--threads",
         .arg = "N",

@@ -97,16 +97,35 @@ static int put_paragraph(struct lp_buf *out, struct lp_span text)
     return err;
 }
 
-static int put_facts(struct lp_buf *out, const struct lp_conf_key *row)
+static int put_choices(struct lp_buf *out, struct lp_span rest)
 {
-    int err = LP_OK;
-    struct lp_span rest = lp_span_str(row->choices);
-    if (rest.ptr)
-        err = lp_buf_append(out, LP_SPAN("One of\n"));
+    int err = lp_buf_append(out, LP_SPAN("One of\n"));
     while (rest.ptr && !err) {
         struct lp_span word = lp_span_split(rest, '|', &rest);
         err = lp_buf_printf(out, ".Cm %.*s%s\n", (int)word.len, word.ptr, rest.ptr ? " ," : " .");
     }
+    return err;
+}
+
+static int put_range(struct lp_buf *out, const struct lp_conf_key *row)
+{
+    int err = lp_buf_append(out, LP_SPAN("From "));
+    if (!err)
+        err = lp_conf_write_bound(out, row->type, row->min);
+    if (!err)
+        err = lp_buf_append(out, LP_SPAN(" to "));
+    if (!err)
+        err = lp_conf_write_bound(out, row->type, row->max);
+    return err ? err : lp_buf_append(out, LP_SPAN(".\n"));
+}
+
+static int put_facts(struct lp_buf *out, const struct lp_conf_key *row)
+{
+    int err = LP_OK;
+    if (row->choices && strchr(row->choices, '|'))
+        err = put_choices(out, lp_span_str(row->choices));
+    if (!err && row->max && row->type < LP_TYPE_LISTENS)
+        err = put_range(out, row);
     if (!err && row->fallback)
         err = lp_buf_printf(out, "The default is\n.Cm %s .\n", row->fallback);
     if (!err && row->flag)

@@ -68,6 +68,15 @@ int lp_conf_write_size(struct lp_buf *out, uint64_t bytes)
     return write_value(out, SIZES, SIZE_COUNT, bytes);
 }
 
+int lp_conf_write_bound(struct lp_buf *out, enum lp_conf_type type, uint64_t bound)
+{
+    if (type == LP_TYPE_DURATION)
+        return lp_conf_write_duration(out, bound);
+    if (type == LP_TYPE_SIZE)
+        return lp_conf_write_size(out, bound);
+    return lp_buf_printf(out, "%llu", (unsigned long long)bound);
+}
+
 int lp_conf_choice_find(const char *choices, struct lp_span text)
 {
     struct lp_span rest = lp_span_str(choices);

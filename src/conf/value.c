@@ -70,24 +70,15 @@ static void read_path(struct lp_conf_reader *reader, void *field, struct lp_conf
             "is not a path; it begins with '/' and has no query, like /mcp");
 }
 
-static int write_bound(struct lp_buf *out, enum lp_conf_type type, uint64_t bound)
-{
-    if (type == LP_TYPE_DURATION)
-        return lp_conf_write_duration(out, bound);
-    if (type == LP_TYPE_SIZE)
-        return lp_conf_write_size(out, bound);
-    return lp_buf_printf(out, "%llu", (unsigned long long)bound);
-}
-
 static void refuse_range(
     struct lp_conf_reader *reader, const struct lp_conf_key *row, struct lp_conf_value *value)
 {
     enum { RANGE_MAX = 96 };
     struct lp_buf range;
     lp_buf_init(&range, RANGE_MAX);
-    int err = write_bound(&range, row->type, row->min);
+    int err = lp_conf_write_bound(&range, row->type, row->min);
     err = err ? err : lp_buf_append(&range, LP_SPAN(" to "));
-    err = err ? err : write_bound(&range, row->type, row->max);
+    err = err ? err : lp_conf_write_bound(&range, row->type, row->max);
     if (err)
         reader->err = err;
     else

@@ -240,8 +240,11 @@ static void manual_names_every_key(void **state)
         assert_non_null(strstr(text, line));
     }
     assert_non_null(strstr(text, ".It\n.Ic cookie_jar\n"));
+    assert_non_null(strstr(text, "\nFrom 1ms to 1h.\nThe default is\n.Cm 3s .\n"));
+    assert_non_null(strstr(text, "\nFrom 1 to 1GiB.\n"));
+    assert_non_null(strstr(text, "\n.Cm text ,\n.Cm json .\n"));
     /* One sentence a line, and no line that roff would take for a request of its own. */
-    assert_non_null(strstr(text, "\nIt serves /metrics, /live and /ready"));
+    assert_non_null(strstr(text, "\nIt serves /metrics, /live, /ready and /status"));
     struct lp_span rest = lp_span_str(text);
     while (rest.ptr && rest.len) {
         struct lp_span line = lp_span_split(rest, '\n', &rest);
