@@ -1,239 +1,8 @@
 /* The sample server, driven through real HTTP bytes by a shell in memory: sessions, statuses,
  * streams, the tools, limits and time. No sockets, no clock. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "base/buf.h"
-#include "base/error.h"
+#include "sample_harness.h"
 #include "serve/guard.h"
 #include "serve/member.h"
-#include "serve/sample.h"
-
-enum { CONNS = 600, SECOND = 1000000 };
-
-struct peer {
-    struct lp_buf got;
-    size_t window; /* bytes it takes before its reader stops; 0: all */
-    bool is_open;
-    bool is_loopback_listener;
-    enum lp_close_how how;
-    struct lp_span drain;
-};
-
-struct world {
-    struct lp_shell shell;
-    struct lp_sample *sample;
-    struct peer peers[CONNS];
-    uint64_t now_us;
-    uint64_t timer_at_us;
-    bool stopped;
-    uint32_t next;
-};
-
-/* --- the shell --- */
-
-static struct peer *peer_of(struct world *w, lp_id conn)
-{
-    return &w->peers[lp_id_slot(conn)];
-}
-
-static size_t give(struct peer *peer, struct lp_span bytes)
-{
-    size_t n = peer->window && bytes.len > peer->window ? peer->window : bytes.len;
-    if (peer->window)
-        peer->window = peer->window > n ? peer->window - n : 1;
-    assert_int_equal(lp_buf_append(&peer->got, lp_span(bytes.ptr, n)), 0);
-    return n;
-}
-
-static int64_t on_write(struct peer *peer, const struct lp_action *action)
-{
-    int64_t taken = 0;
-    for (uint32_t i = 0; i < action->u.write.count; i++)
-        if (!peer->window)
-            taken += (int64_t)give(peer, action->u.write.parts[i]);
-    return taken;
-}
-
-static int64_t perform(void *ctx, const struct lp_action *action)
-{
-    struct world *w = ctx;
-    switch (action->kind) {
-    case LP_ACT_WRITE:
-        return on_write(peer_of(w, action->conn), action);
-    case LP_ACT_DRAIN:
-        peer_of(w, action->conn)->drain = action->u.drain;
-        return 0;
-    case LP_ACT_CLOSE:
-        assert_true(peer_of(w, action->conn)->is_open);
-        peer_of(w, action->conn)->is_open = false;
-        peer_of(w, action->conn)->how = action->u.close;
-        return 0;
-    case LP_ACT_TIMER:
-        w->timer_at_us = action->u.timer_at_us;
-        return 0;
-    case LP_ACT_STOPPED:
-        w->stopped = true;
-        return 0;
-    default:
-        return 0;
-    }
-}
-
-static void tell(struct world *w, struct lp_event event)
-{
-    event.mono_us = w->now_us;
-    lp_sample_event(w->sample, &event);
-}
-
-/* Lets time pass, with every timer on its way. */
-static void pass(struct world *w, uint64_t us)
-{
-    uint64_t end_us = w->now_us + us;
-    while (w->timer_at_us <= end_us) {
-        w->now_us = w->timer_at_us > w->now_us ? w->timer_at_us : w->now_us;
-        w->timer_at_us = UINT64_MAX;
-        tell(w, (struct lp_event){.kind = LP_EV_TIMER});
-    }
-    w->now_us = end_us;
-}
-
-static void start(struct world *w, uint32_t session_max)
-{
-    *w = (struct world){.now_us = 1000, .timer_at_us = UINT64_MAX};
-    w->shell = (struct lp_shell){w, perform};
-    struct lp_sample_args args = {.shell = &w->shell, .session_max = session_max, .seed = {7}};
-    args.name = LP_SPAN("blue");
-    args.path = LP_SPAN("/mcp");
-    assert_int_equal(lp_sample_new(&args, &w->sample), 0);
-}
-
-static void finish(struct world *w)
-{
-    lp_sample_free(w->sample);
-    for (size_t i = 0; i < CONNS; i++)
-        lp_buf_release(&w->peers[i].got);
-}
-
-static lp_id dial_to(struct world *w, bool is_loopback)
-{
-    uint32_t slot = w->next++;
-    assert_true(slot < CONNS);
-    lp_id conn = (lp_id)1 << 32 | (slot + 1);
-    lp_buf_init(&w->peers[slot].got, 64 << 20);
-    w->peers[slot].is_open = true;
-    struct lp_event event = {.kind = LP_EV_ACCEPTED, .conn = conn};
-    event.u.accepted.is_loopback = is_loopback;
-    event.u.accepted.peer = LP_SPAN("192.0.2.7:1234");
-    tell(w, event);
-    return conn;
-}
-
-static lp_id dial(struct world *w)
-{
-    return dial_to(w, true);
-}
-
-static void send_bytes(struct world *w, lp_id conn, struct lp_span bytes)
-{
-    tell(w, (struct lp_event){.kind = LP_EV_READ, .conn = conn, .u.bytes = bytes});
-}
-
-/* What came since the last call, as a C string that lives until the next one. */
-static const char *got(struct world *w, lp_id conn)
-{
-    static char text[1 << 16];
-    struct lp_span bytes = lp_buf_span(&peer_of(w, conn)->got);
-    size_t n = bytes.len < sizeof text ? bytes.len : sizeof text - 1;
-    if (n)
-        memcpy(text, bytes.ptr, n);
-    text[n] = 0;
-    lp_buf_clear(&peer_of(w, conn)->got);
-    return text;
-}
-
-/* --- the client --- */
-
-struct client {
-    struct world *world;
-    char session[128];
-    const char *extra; /* further header lines */
-};
-
-static const char *ask(struct client *c, lp_id conn, const char *method, const char *body)
-{
-    static char text[1 << 16];
-    char session[160] = "";
-    char framing[64] = "";
-    if (c->session[0])
-        snprintf(session, sizeof session, "Mcp-Session-Id: %s\r\n", c->session);
-    if (body)
-        snprintf(framing, sizeof framing, "Content-Length: %zu\r\n", strlen(body));
-    int n = snprintf(text, sizeof text,
-        "%s /mcp HTTP/1.1\r\nHost: 127.0.0.1:3001\r\nContent-Type: application/json\r\n"
-        "%s%s%s\r\n%s",
-        method, session, framing,
-        c->extra ? c->extra : "Accept: application/json, text/event-stream\r\n", body ? body : "");
-    send_bytes(c->world, conn, lp_span(text, (size_t)n));
-    return got(c->world, conn);
-}
-
-static const char *post(struct client *c, const char *body)
-{
-    return ask(c, dial(c->world), "POST", body);
-}
-
-/* Without regard to case, as header names are. */
-static void expect_part(const char *text, const char *part, bool wanted)
-{
-    if ((strcasestr(text, part) != NULL) != wanted)
-        fail_msg("%s \"%s\" in:\n%s", wanted ? "no" : "there is", part, text);
-}
-
-static void expect_status(const char *text, const char *code)
-{
-    if (strncmp(text, "HTTP/1.1 ", 9) != 0 || strncmp(text + 9, code, 3) != 0)
-        fail_msg("not %s: %s", code, text);
-}
-
-#define HAS(text, part) expect_part(text, part, true)
-#define LACKS(text, part) expect_part(text, part, false)
-#define STATUS(text, code) expect_status(text, code)
-
-#define CALL(id, tool, arguments)                                                                  \
-    "{\"jsonrpc\":\"2.0\",\"id\":" id ",\"method\":\"tools/call\",\"params\":{\"name\":\"" tool    \
-    "\",\"arguments\":" arguments "}}"
-#define SLOW(id, arguments)                                                                        \
-    "{\"jsonrpc\":\"2.0\",\"id\":" id ",\"method\":\"tools/call\",\"params\":{\"_meta\":{"         \
-    "\"progressToken\":\"p1\"},\"name\":\"slow\",\"arguments\":" arguments "}}"
-#define INITIALIZE(version)                                                                        \
-    "{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\",\"params\":{\"protocolVersion\":"     \
-    "\"" version "\",\"capabilities\":{},\"clientInfo\":{\"name\":\"t\",\"version\":\"1\"}}}"
-
-static const char *open_as(struct client *c, const char *initialize)
-{
-    c->session[0] = 0;
-    const char *text = post(c, initialize);
-    const char *id = strstr(text, "mcp-session-id: ");
-    STATUS(text, "200");
-    assert_non_null(id);
-    assert_int_equal(sscanf(id, "mcp-session-id: %127[^\r]", c->session), 1);
-    assert_int_equal(strlen(c->session), 32);
-    return text;
-}
-
-static struct client new_client(struct world *w)
-{
-    struct client c = {.world = w};
-    open_as(&c, INITIALIZE("2025-11-25"));
-    return c;
-}
 
 /* --- tests: the life of a session --- */
 
@@ -770,6 +539,210 @@ static void names_and_paths_have_limits(void **state)
     lp_sample_free(NULL);
 }
 
+/* --- limits and oddities --- */
+
+static void connections_have_a_ceiling(void **state)
+{
+    (void)state;
+    struct world w;
+    start(&w, 0);
+    lp_id last = 0;
+    for (int i = 0; i < LP_SAMPLE_CONNECTIONS_MAX; i++)
+        last = dial(&w);
+    assert_true(peer_of(&w, last)->is_open);
+    lp_id over = dial(&w);
+    assert_false(peer_of(&w, over)->is_open);
+    pass(&w, 76ull * SECOND);
+    assert_true(peer_of(&w, dial(&w))->is_open);
+    finish(&w);
+}
+
+/* Notifications for a reader that does not read are dropped, not gathered without end. */
+static void an_unread_stream_costs_one_backlog(void **state)
+{
+    (void)state;
+    struct world w;
+    start(&w, 0);
+    struct client c = new_client(&w);
+    lp_id stream = dial(&w);
+    ask(&c, stream, "GET", NULL);
+    peer_of(&w, stream)->window = 1;
+    for (int i = 0; i < 100; i++)
+        HAS(post(&c, CALL("1", "notify", "{\"count\":100}")), "\"sent 100\"");
+    struct peer *peer = peer_of(&w, stream);
+    size_t kept = peer->drain.len;
+    for (int i = 0; i < 100 && peer->drain.len; i++) {
+        peer->drain = lp_span(NULL, 0);
+        tell(&w, (struct lp_event){.kind = LP_EV_DRAINED, .conn = stream});
+        kept += peer->drain.len;
+    }
+    assert_in_range(kept, 65536, 140000);
+    finish(&w);
+}
+
+static void an_unread_stream_is_cut_in_the_end(void **state)
+{
+    (void)state;
+    struct world w;
+    start(&w, 0);
+    struct client c = new_client(&w);
+    lp_id stream = dial(&w);
+    ask(&c, stream, "GET", NULL);
+    peer_of(&w, stream)->window = 1;
+    HAS(post(&c, CALL("1", "notify", "{}")), "\"sent 1\"");
+    pass(&w, 80ull * SECOND);
+    assert_false(peer_of(&w, stream)->is_open);
+    assert_int_equal(peer_of(&w, stream)->how, LP_CLOSE_RESET);
+    STATUS(ask(&c, dial(&w), "GET", NULL), "200");
+    finish(&w);
+}
+
+static void delete_breaks_a_call_that_has_no_answer_yet(void **state)
+{
+    (void)state;
+    struct world w;
+    start(&w, 0);
+    struct client c = new_client(&w);
+    lp_id call = dial(&w);
+    c.extra = "Accept: application/json\r\n";
+    ask(&c, call, "POST", SLOW("1", "{\"ms\":9000}"));
+    STATUS(ask(&c, dial(&w), "DELETE", NULL), "200");
+    assert_false(peer_of(&w, call)->is_open);
+    assert_string_equal(got(&w, call), "");
+    finish(&w);
+}
+
+static void a_client_may_end_its_side_while_it_reads(void **state)
+{
+    (void)state;
+    enum { SIZE = 200000 };
+    struct world w;
+    start(&w, 0);
+    struct client c = new_client(&w);
+    lp_id conn = dial(&w);
+    struct peer *peer = peer_of(&w, conn);
+    char *body = malloc(SIZE + 512);
+    assert_non_null(body);
+    char *at = body;
+    at += sprintf(at,
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        "Mcp-Session-Id: %s\r\nContent-Length: %d\r\n\r\n",
+        c.session, SIZE + (int)strlen(CALL("1", "echo", "{\"message\":\"\"}")));
+    at += sprintf(at, "%s",
+        "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"echo\","
+        "\"arguments\":{\"message\":\"");
+    memset(at, 'm', SIZE);
+    at += SIZE;
+    at += sprintf(at, "\"}}}");
+    peer->window = 1;
+    send_bytes(&w, conn, lp_span(body, (size_t)(at - body)));
+    free(body);
+    tell(&w, (struct lp_event){.kind = LP_EV_EOF, .conn = conn});
+    while (peer->drain.len) {
+        struct lp_span drain = peer->drain;
+        peer->drain = lp_span(NULL, 0);
+        assert_int_equal(lp_buf_append(&peer->got, drain), 0);
+        tell(&w, (struct lp_event){.kind = LP_EV_DRAINED, .conn = conn});
+    }
+    assert_true(lp_span_ends(lp_buf_span(&peer->got), LP_SPAN("m\"}]}}")));
+    assert_false(peer->is_open);
+    finish(&w);
+}
+
+static void odd_arguments_are_refused_in_words(void **state)
+{
+    (void)state;
+    struct world w;
+    start(&w, 0);
+    struct client c = new_client(&w);
+    static const char *const odd[] = {CALL("1", "notify", "{\"count\":0}"),
+        CALL("1", "notify", "{\"count\":\"2\"}"), CALL("1", "slow", "{\"ms\":1.5}"),
+        CALL("1", "slow", "{\"steps\":1001}"), CALL("1", "slow", "{\"steps\":true}"),
+        CALL("1", "echo", "{\"message\":[\"x\"]}")};
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++)
+        HAS(post(&c, odd[i]), "\"code\":-32602");
+    char call[1024];
+    char id[300];
+    memset(id, '7', sizeof id - 1);
+    id[sizeof id - 1] = '\0';
+    snprintf(call, sizeof call,
+        "{\"jsonrpc\":\"2.0\",\"id\":\"%s\",\"method\":\"tools/call\",\"params\":{\"name\":"
+        "\"slow\"}}",
+        id);
+    HAS(post(&c, call), "256 bytes");
+    HAS(post(&c, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"logging/setLevel\"}"), "-32602");
+    finish(&w);
+}
+
+static void odd_messages_of_a_batch_are_told_apart(void **state)
+{
+    (void)state;
+    struct world w;
+    start(&w, 0);
+    struct client c = {.world = &w};
+    open_as(&c, INITIALIZE("2025-03-26"));
+    const char *text = post(&c,
+        "[{\"id\":1.5,\"method\":\"ping\"},[],"
+        "{\"id\":4,\"error\":{\"code\":1,\"message\":\"x\"}},{\"a\":{\"b\":[1]}},\"s\"]");
+    STATUS(text, "200");
+    size_t count = 0;
+    for (const char *at = text; (at = strstr(at, "-32600")); at++)
+        count++;
+    assert_int_equal(count, 4);
+    STATUS(post(&c, "[{\"id\":4,\"error\":{\"code\":1,\"message\":\"x\"}}]"), "202");
+    STATUS(post(&c, "{\"jsonrpc\":\"2.0\",\"method\":\"initialize\"}"), "202");
+    STATUS(post(&c, "{\"id\":4,\"error\":{\"code\":1,\"message\":\"x\"}}"), "202");
+    finish(&w);
+}
+
+static void too_deep_is_no_message(void **state)
+{
+    (void)state;
+    struct world w;
+    start(&w, 0);
+    struct client c = new_client(&w);
+    char deep[1024];
+    memset(deep, '[', 400);
+    memset(deep + 400, ']', 400);
+    deep[800] = '\0';
+    HAS(post(&c, deep), "\"code\":-32700");
+    finish(&w);
+}
+
+static void other_events_are_nothing_to_it(void **state)
+{
+    (void)state;
+    struct world w;
+    start(&w, 0);
+    const enum lp_event_kind kinds[] = {LP_EV_MAIL, LP_EV_STORE_REPLY, LP_EV_CONFIG};
+    for (size_t i = 0; i < 3; i++)
+        tell(&w, (struct lp_event){.kind = kinds[i]});
+    const enum lp_event_kind strangers[] = {LP_EV_CONNECTED, LP_EV_CONNECT_FAILED, LP_EV_DRAINED};
+    for (size_t i = 0; i < 3; i++)
+        tell(&w, (struct lp_event){.kind = strangers[i], .conn = (lp_id)1 << 32 | 9});
+    assert_int_equal(lp_sample_session_count(w.sample), 0);
+    tell(&w, (struct lp_event){.kind = LP_EV_STOP});
+    assert_true(w.stopped);
+    tell(&w, (struct lp_event){.kind = LP_EV_TIMER});
+    finish(&w);
+}
+
+static void the_idle_time_is_as_set(void **state)
+{
+    (void)state;
+    struct world w;
+    start(&w, 0);
+    lp_sample_free(w.sample);
+    struct lp_sample_args args = {.shell = &w.shell, .idle_us = SECOND, .seed = {8}};
+    args.name = LP_SPAN("blue");
+    args.path = LP_SPAN("/mcp");
+    assert_int_equal(lp_sample_new(&args, &w.sample), 0);
+    struct client c = new_client(&w);
+    pass(&w, 2 * SECOND);
+    STATUS(post(&c, CALL("1", "whoami", "{}")), "404");
+    finish(&w);
+}
+
 /* --- the small rooms beside it --- */
 
 static void loopback_names_are_known(void **state)
@@ -852,6 +825,16 @@ int main(void)
         cmocka_unit_test(stop_ends_streams_and_lets_calls_finish),
         cmocka_unit_test(silent_connections_are_closed),
         cmocka_unit_test(names_and_paths_have_limits),
+        cmocka_unit_test(connections_have_a_ceiling),
+        cmocka_unit_test(an_unread_stream_costs_one_backlog),
+        cmocka_unit_test(an_unread_stream_is_cut_in_the_end),
+        cmocka_unit_test(delete_breaks_a_call_that_has_no_answer_yet),
+        cmocka_unit_test(a_client_may_end_its_side_while_it_reads),
+        cmocka_unit_test(odd_arguments_are_refused_in_words),
+        cmocka_unit_test(odd_messages_of_a_batch_are_told_apart),
+        cmocka_unit_test(too_deep_is_no_message),
+        cmocka_unit_test(other_events_are_nothing_to_it),
+        cmocka_unit_test(the_idle_time_is_as_set),
         cmocka_unit_test(loopback_names_are_known),
         cmocka_unit_test(origins_must_be_loopback_too),
         cmocka_unit_test(members_are_spans_of_the_text),
