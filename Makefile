@@ -40,7 +40,7 @@ coverage:
 
 fmt:
 	@tools/install fmt
-	@find src test include -name '*.[ch]' -not -path '*/node_modules/*' -exec clang-format-14 -i {} +
+	@find $$(ls -d src include test doc 2>/dev/null) -name '*.[ch]' -not -path '*/node_modules/*' -exec clang-format-14 -i {} +
 
 clean:
 	rm -rf build build-*

@@ -26,7 +26,7 @@ const program = dir => ({
   ...SANITIZER_ENV, LIMPET: path.join(ROOT, dir, 'limpet'), LIMPET_BUILD: path.join(ROOT, dir) });
 
 const sources = () =>
-  ['src', 'include', 'test'].flatMap(dir => globSync(`${dir}/**/*.[ch]`))
+  ['src', 'include', 'test', 'doc'].flatMap(dir => globSync(`${dir}/**/*.[ch]`))
     .filter(file => !file.includes('node_modules'));
 
 const libraries = dir => PURE.filter(room => globSync(`src/${room}/*.c`).length)
@@ -66,7 +66,7 @@ export const stages = [
       await build(GCC, ['-Dexpensive_checks=true'])) },
   { name: 'symbols', what: 'the pure rooms have no clock, I/O, entropy or globals', needs: ['build'],
     run: () => one('check-symbols', 'tools/check-symbols', libraries(GCC)) },
-  { name: 'unit', what: 'unit, property and corpus tests, gcc', needs: ['build'],
+  { name: 'unit', what: 'unit, property, corpus and manual page tests, gcc', needs: ['build'],
     run: () => mesonTests(GCC) },
   { name: 'asan', what: 'the same by clang with address and undefined behaviour sanitizers',
     run: async () => {
@@ -88,9 +88,6 @@ export const stages = [
         { cc: 'clang-14', targets: fuzzTargets().map(name => `test/fuzz/fuzz_${name}`).join(' ') });
       return built.failed ? built : add(built, await fuzz(FUZZ, FUZZ_SECONDS));
     } },
-  { name: 'manual', what: 'the man pages are sound',
-    run: async () => add(await Promise.all(globSync('doc/**/*.[1-8]').map(page =>
-      one(`mandoc-${path.basename(page)}`, 'mandoc', ['-Tlint', '-Wwarning', page])))) },
   { name: 'system', what: 'the program from outside', needs: ['build'],
     run: () => nodeTests('system', 'system', program('build')) },
   { name: 'interop', what: 'official SDKs and the conformance suite', needs: ['build'],
