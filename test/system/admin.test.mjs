@@ -6,7 +6,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { folder, gateway, keyFile, newKey } from './lib/gateway.mjs';
 import { send } from './lib/http.mjs';
 import { freePort } from './lib/ports.mjs';
-import { LIMPET, run, start } from './lib/proc.mjs';
 import { conf, urls } from './lib/replicas.mjs';
 import { answerOf, post, request, Session, SESSION, toolCall } from './lib/rpc.mjs';
 import { tinies, tiny } from './lib/tiny.mjs';
@@ -217,38 +216,4 @@ suite('the end', () => {
       assert.ok(performance.now() - began < 1000);
     });
   }
-});
-
-suite('limpet replica and demo', () => {
-  test('limpet replica is a server with private sessions', async t => {
-    const ports = [await freePort(), await freePort()];
-    for (const port of ports) {
-      const proc = start(t, 'limpet replica', LIMPET,
-        ['replica', '--listen', `127.0.0.1:${port}`]);
-      await proc.listening(port);
-    }
-    const replicas = ports.map(port => `http://127.0.0.1:${port}/mcp`);
-    const session = await Session.open(replicas[0]);
-    assert.equal((await session.ask('tools/list')).status, 200);
-    session.url = replicas[1];
-    assert.equal((await session.ask('ping')).status, 404);
-    const limpet = await gateway(t, { replicas });
-    for (let i = 0; i < 6; i++) {
-      const through = await Session.open(limpet.url);
-      const names = answerOf(await through.ask('tools/list')).result.tools.map(tool => tool.name);
-      assert.ok(names.length >= 4, `${names}`);
-      assert.equal((await through.delete()).status < 300, true);
-      assert.equal((await through.ask('ping')).status, 404);
-    }
-  });
-
-  test('limpet demo --once shows both rows in 80 columns and ends with 0', async () => {
-    const { code, stdout, stderr } = await run(LIMPET, ['demo', '--once'], { within: 60_000 });
-    assert.equal(code, 0, stdout + stderr);
-    const text = stdout.replace(/\x1b\[[0-9;]*m/g, '');
-    assert.match(text, /Ox[Ox]{4,}/, 'a row that fails');
-    assert.match(text, /O{6,}/, 'a row that does not');
-    for (const line of text.split('\n')) assert.ok([...line].length <= 80, line);
-    assert.ok(text.split('\n').length <= 25, 'one screen');
-  });
 });

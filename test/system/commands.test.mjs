@@ -5,13 +5,27 @@ import http from 'node:http';
 import net from 'node:net';
 import path from 'node:path';
 import { suite, test } from 'node:test';
-import { folder, gateway, keyFile, newKey } from './lib/gateway.mjs';
+import { folder, gateway as startGateway, keyFile, newKey } from './lib/gateway.mjs';
 import { send } from './lib/http.mjs';
 import { freePort, freePorts } from './lib/ports.mjs';
-import { LIMPET, run, start } from './lib/proc.mjs';
+import { LIMPET, run, start as startProc } from './lib/proc.mjs';
 import { urls } from './lib/replicas.mjs';
 import { post, request, Session } from './lib/rpc.mjs';
 import { tinies } from './lib/tiny.mjs';
+
+// Ended with a signal that lets it end by itself, before the library's SIGKILL: so its end is part of
+// the test, and what it ran is counted by a coverage build.
+function start(t, ...args) {
+  let proc;
+  t.after(() => proc?.stop());
+  return proc = startProc(t, ...args);
+}
+
+async function gateway(t, settings) {
+  let proxy;
+  t.after(() => proxy?.stop());
+  return proxy = await startGateway(t, settings);
+}
 
 const limpet = (args, options) => run(LIMPET, args, { within: 10_000, ...options });
 

@@ -33,7 +33,9 @@ function killReplicas(children) {
 
 async function running(t) {
   const tmp = folder(t);
-  const proc = start(t, 'limpet demo', LIMPET, ['demo'], { env: { TMPDIR: tmp } });
+  let proc;
+  t.after(() => proc?.stop('SIGINT', 10_000));
+  proc = start(t, 'limpet demo', LIMPET, ['demo'], { env: { TMPDIR: tmp } });
   const [, gateway, robin] =
     await proc.says(/Gateway (http:\S+)\s+round robin (http:\S+)\n/, 20_000);
   return { proc, tmp, gateway, robin, children: childrenOf(proc.pid) };

@@ -28,7 +28,7 @@ print("ready", flush=True)
 time.sleep(60)
 `;
 const blackHole = (t, port) =>
-  start(t, 'black hole', 'python3', ['-c', FULL_BACKLOG, String(port)]).says(/ready/);
+  start(t, 'black hole', 'python3', ['-c', FULL_BACKLOG, String(port)]).says(/ready/, 15_000);
 
 // A session on each replica, by the replica's name.
 async function sessionOn(limpet, replicas) {

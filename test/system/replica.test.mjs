@@ -7,7 +7,9 @@ import { answerOf, assertLost, assertRpcError, notification, post, request, Sess
   toolCall } from './lib/rpc.mjs';
 
 async function replica(t, ...flags) {
-  const proc = start(t, 'limpet replica', LIMPET, ['replica', ...flags]);
+  let proc;
+  t.after(() => proc?.stop()); // it ends by itself, so that a coverage build counts it
+  proc = start(t, 'limpet replica', LIMPET, ['replica', ...flags]);
   const [, url] = await proc.says(/listening on (http:\S+)\n/);
   return { proc, url };
 }

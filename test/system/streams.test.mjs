@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { until } from './lib/flow.mjs';
 import { gateway } from './lib/gateway.mjs';
 import { openEvents } from './lib/http.mjs';
-import { chunk, rawAnswer, rawClient, rawPeer, requestText } from './lib/raw.mjs';
+import { chunk, parseMessage, rawAnswer, rawClient, rawPeer, requestText } from './lib/raw.mjs';
 import { initialize, post, request, Session, SESSION, toolCall } from './lib/rpc.mjs';
 
 const RESULT = '{"jsonrpc":"2.0","id":1,"result":{}}';
@@ -291,7 +291,7 @@ suite('readers and leavers', () => {
     const all = () => Buffer.concat(pieces).toString('latin1');
     await until(() => all().endsWith(LAST), 15_000, 'the end of the stream');
     socket.destroy();
-    const text = all();
+    const text = parseMessage(all()).body;
     const numbers = [...text.matchAll(/"i":(\d+),/g)].map(m => Number(m[1]));
     assert.deepEqual(numbers, numbers.map((_, i) => i));
     assert.ok(numbers.length > 20_000);
