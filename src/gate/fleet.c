@@ -70,6 +70,11 @@ static bool enter_doubt(struct lp_replica *r, uint64_t now_us)
     return set_state(r, LP_REPLICA_DOUBT);
 }
 
+bool lp_fleet_is_silence(int connect_error)
+{
+    return connect_error == LP_ETIMEOUT || connect_error == LP_EUNREACHABLE;
+}
+
 bool lp_fleet_refused(struct lp_replica *r, uint64_t now_us)
 {
     suspect(r);

@@ -57,6 +57,10 @@ LP_MUST int lp_fleet_init(
     struct lp_fleet *fleet, const struct lp_conf_server *conf, const struct lp_keyring *ring);
 void lp_fleet_fini(struct lp_fleet *fleet);
 
+/* Why a connection could not be made: nothing was heard (a time-out, no route), or somebody said no
+ * (a refusal; a reset in the midst of a process's end counts as one). */
+bool lp_fleet_is_silence(int connect_error);
+
 /* Each returns true when the state changed. */
 bool lp_fleet_succeeded(struct lp_replica *r);
 bool lp_fleet_refused(struct lp_replica *r, uint64_t now_us);

@@ -316,7 +316,7 @@ static void connect_failed(struct lp_engine *e, struct lp_exchange *x, int error
     bool is_bound = x->verdict.kind == LP_VERDICT_FORWARD;
     if (is_bound && lp_leg_replica(x)->state == LP_REPLICA_GONE)
         lp_answer(e, x, LP_REASON_session_owner_gone, NULL);
-    else if (is_bound && error != LP_EREFUSED)
+    else if (is_bound && lp_fleet_is_silence(error))
         lp_answer(e, x, LP_REASON_owner_in_doubt, NULL);
     else if (x->attempts < attempts_max(x))
         try_again(e, x);
