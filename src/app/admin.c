@@ -339,15 +339,6 @@ static void on_refused(void *ctx, uint64_t tag, struct lp_stream s, enum lp_reas
     answer(ctx, s, PAGE_BAD_REQUEST);
 }
 
-static void on_connected(void *ctx, uint64_t tag, lp_id link, int error)
-{
-    (void)ctx;
-    (void)tag;
-    (void)link;
-    (void)error;
-    LP_UNREACHABLE(); /* the admin connects to nobody */
-}
-
 static void on_closed(void *ctx, uint64_t tag, lp_id link, enum lp_reason why)
 {
     (void)ctx;
@@ -356,6 +347,7 @@ static void on_closed(void *ctx, uint64_t tag, lp_id link, enum lp_reason why)
     (void)why;
 }
 
+/* No `connected`: the admin connects to nobody. */
 const struct lp_message_ops lp_admin_ops = {
     .head = on_head,
     .body = on_body,
@@ -364,6 +356,5 @@ const struct lp_message_ops lp_admin_ops = {
     .left = on_left,
     .reset = on_reset,
     .refused = on_refused,
-    .connected = on_connected,
     .closed = on_closed,
 };

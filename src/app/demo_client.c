@@ -143,13 +143,6 @@ static void on_end(void *ctx, uint64_t tag, struct lp_stream s, bool whole)
     end_step(ctx);
 }
 
-static void on_nothing(void *ctx, uint64_t tag, struct lp_stream s)
-{
-    (void)ctx;
-    (void)tag;
-    (void)s; /* the requests are small, and replicas do not leave by this call */
-}
-
 static void on_reset(void *ctx, uint64_t tag, struct lp_stream s, enum lp_reason why)
 {
     (void)tag;
@@ -160,22 +153,14 @@ static void on_reset(void *ctx, uint64_t tag, struct lp_stream s, enum lp_reason
     end_step(c);
 }
 
-static void on_closed(void *ctx, uint64_t tag, lp_id link, enum lp_reason why)
-{
-    (void)link;
-    on_reset(ctx, tag, (struct lp_stream){0}, why);
-}
-
+/* The rest is never called: `left` and `refused` are a client's connection's, `writable` follows a
+ * backlog that these small requests do not make, and `closed` a connection without a request. */
 static const struct lp_message_ops OPS = {
     .head = on_head,
     .body = on_body,
     .end = on_end,
-    .writable = on_nothing,
-    .left = on_nothing,
     .reset = on_reset,
-    .refused = on_reset,
     .connected = on_connected,
-    .closed = on_closed,
 };
 
 void lp_demo_client_start(struct lp_demo_client *c, uint16_t port)

@@ -4,29 +4,20 @@
 #include "obs/record.h"
 #include "wire/json.h"
 
-static const char *level_name(enum lp_log_level level)
-{
-    switch (level) {
-    case LP_LOG_ERROR:
-        return "error";
-    case LP_LOG_WARN:
-        return "warn";
-    case LP_LOG_INFO:
-        return "info";
-    case LP_LOG_DEBUG:
-        return "debug";
-    case LP_LOG_ACCESS:
-        break;
-    }
-    return "access";
-}
+static const char *const NAMES[] = {
+    [LP_LOG_ERROR] = "error",
+    [LP_LOG_WARN] = "warn",
+    [LP_LOG_INFO] = "info",
+    [LP_LOG_DEBUG] = "debug",
+    [LP_LOG_ACCESS] = "access",
+};
 
 int lp_app_text_line(
     struct lp_buf *out, uint64_t wall_ms, enum lp_log_level level, struct lp_span sentence)
 {
     int err = lp_time_write(out, wall_ms);
     if (!err)
-        err = lp_buf_printf(out, " %-5s ", level_name(level));
+        err = lp_buf_printf(out, " %-5s ", NAMES[level]);
     return err ? err : lp_buf_append(out, sentence);
 }
 
@@ -37,7 +28,7 @@ int lp_app_json_line(
     if (!err)
         err = lp_time_write(out, wall_ms);
     if (!err)
-        err = lp_buf_printf(out, "\",\"level\":\"%s\",\"message\":", level_name(level));
+        err = lp_buf_printf(out, "\",\"level\":\"%s\",\"message\":", NAMES[level]);
     if (!err)
         err = lp_json_quote(out, sentence);
     return err ? err : lp_buf_append(out, LP_SPAN("}"));

@@ -240,15 +240,6 @@ static void on_client_refused(void *ctx, uint64_t tag, struct lp_stream s, enum 
     refuse(naive, s, 400);
 }
 
-static void on_never_connected(void *ctx, uint64_t tag, lp_id link, int error)
-{
-    (void)ctx;
-    (void)tag;
-    (void)link;
-    (void)error;
-    LP_UNREACHABLE(); /* clients come by themselves */
-}
-
 static void on_closed(void *ctx, uint64_t tag, lp_id link, enum lp_reason why)
 {
     (void)ctx;
@@ -257,6 +248,7 @@ static void on_closed(void *ctx, uint64_t tag, lp_id link, enum lp_reason why)
     (void)why;
 }
 
+/* No `connected`: clients come by themselves. */
 const struct lp_message_ops lp_naive_ops = {
     .head = on_request,
     .body = on_request_body,
@@ -265,7 +257,6 @@ const struct lp_message_ops lp_naive_ops = {
     .left = on_client_left,
     .reset = on_client_reset,
     .refused = on_client_refused,
-    .connected = on_never_connected,
     .closed = on_closed,
 };
 
@@ -346,14 +337,14 @@ static void on_replica_closed(void *ctx, uint64_t tag, lp_id link, enum lp_reaso
     on_replica_reset(ctx, tag, (struct lp_stream){0}, why);
 }
 
+/* `left` and `refused` are a client's; `writable` follows a backlog, and a request, handed over
+ * whole, has nothing more to write. */
 static const struct lp_message_ops REPLICA_OPS = {
     .head = on_answer,
     .body = on_answer_body,
     .end = on_answer_end,
     .writable = on_replica_writable,
-    .left = on_replica_writable, /* never on a replica's connection */
     .reset = on_replica_reset,
-    .refused = on_replica_reset, /* nor this */
     .connected = on_connected,
     .closed = on_replica_closed,
 };

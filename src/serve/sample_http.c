@@ -479,15 +479,6 @@ static void on_refused(void *ctx, uint64_t tag, struct lp_stream s, enum lp_reas
         lp_link_abort(&sample->links, s);
 }
 
-static void on_connected(void *ctx, uint64_t tag, lp_id link, int error)
-{
-    (void)ctx;
-    (void)tag;
-    (void)link;
-    (void)error;
-    LP_UNREACHABLE(); /* this server connects to nobody */
-}
-
 static void on_closed(void *ctx, uint64_t tag, lp_id link, enum lp_reason why)
 {
     (void)ctx;
@@ -496,6 +487,7 @@ static void on_closed(void *ctx, uint64_t tag, lp_id link, enum lp_reason why)
     (void)why; /* a connection between two requests holds nothing of ours */
 }
 
+/* No `connected`: this server connects to nobody. */
 const struct lp_message_ops lp_sample_ops = {
     .head = on_head,
     .body = on_body,
@@ -504,7 +496,6 @@ const struct lp_message_ops lp_sample_ops = {
     .left = on_left,
     .reset = on_reset,
     .refused = on_refused,
-    .connected = on_connected,
     .closed = on_closed,
 };
 

@@ -40,7 +40,7 @@ for (const [kind, fleet] of Object.entries(FLEETS)) {
     const replicas = urls(await fleet(t, 3));
     const key = keyFile(t);
     const first = await gateway(t, { replicas, key });
-    const second = await gateway(t, { replicas, key });
+    const second = await gateway(t, { replicas, key, flags: ['--threads', '2'] });
     const outcome = await sessions(100, WIDTH, () => {
       let turn = 0;
       const fetch = freshFetch({ pick: url => Object.assign(new URL(url),

@@ -8,6 +8,9 @@ import { send } from './http.mjs';
 import { freePort } from './ports.mjs';
 import { LIMPET, start } from './proc.mjs';
 
+// LIMPET_THREADS runs every test with that many threads, where the test itself does not say.
+const THREADS = process.env.LIMPET_THREADS;
+
 // A folder for the files of one test.
 export function folder(t) {
   const dir = mkdtempSync(path.join(os.tmpdir(), 'limpet-test-'));
@@ -34,7 +37,9 @@ class Gateway {
     const common = ['--listen', `127.0.0.1:${this.port}`, '--admin', `127.0.0.1:${this.adminPort}`,
       '--key-file', this.key];
     const config = this.config ? ['--config', this.configFile] : this.replicas;
-    return ['gateway', ...common, '--access-log', '--log-format', 'json', ...this.flags, ...config];
+    const threads = THREADS && !this.flags.includes('--threads') ? ['--threads', THREADS] : [];
+    return ['gateway', ...common, '--access-log', '--log-format', 'json', ...threads, ...this.flags,
+      ...config];
   }
 
   at(pathname) { return `http://127.0.0.1:${this.port}${pathname}`; }
