@@ -1,7 +1,8 @@
 // `limpet demo`: what it shows, that it tells the truth, and that nothing of it is left behind.
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import net from 'node:net';
+import path from 'node:path';
 import { suite, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { folder } from './lib/gateway.mjs';
@@ -39,6 +40,20 @@ async function running(t) {
   const [, gateway, robin] =
     await proc.says(/Gateway (http:\S+)\s+round robin (http:\S+)\n/, 20_000);
   return { proc, tmp, gateway, robin, children: childrenOf(proc.pid) };
+}
+
+// A demo whose client waits for replica C, which is stopped.
+async function held(t) {
+  const proc = start(t, 'limpet demo', LIMPET, ['demo', '--once']);
+  let children = [];
+  while (children.length < 4) { // all three listen when the gateway is started
+    await new Promise(setImmediate);
+    children = childrenOf(proc.pid);
+  }
+  process.kill(children[2].pid, 'SIGSTOP');
+  t.after(() => { try { process.kill(children[2].pid, 'SIGKILL'); } catch { /* gone */ } });
+  await proc.says(/A, B and C/, 20_000);
+  return { proc, children };
 }
 
 suite('limpet demo --once', () => {
@@ -86,6 +101,37 @@ suite('limpet demo --once', () => {
     assert.match(proc.stderr, /limpet: the round robin was expected to answer some calls/);
     assert.match(proc.stdout, /answer +x{12} +0 of 12\n/);
     assert.match(proc.stdout, /answer +O{12} +12 of 12\n/, 'the gateway does without it');
+  });
+
+  test('a gateway that dies on the way: status 1, its log is shown', async t => {
+    const { proc, children } = await held(t);
+    const [, , last, { pid: proxy }] = children;
+    process.kill(proxy, 'SIGSTOP'); // it still accepts, but does not answer
+    process.kill(last.pid, 'SIGCONT');
+    await proc.says(/answer +O/, 10_000);
+    process.kill(proxy, 'SIGKILL');
+    const { code } = await Promise.race([proc.ended, sleep(30_000, {}, { ref: false })]);
+    assert.equal(code, 1, proc.log);
+    assert.match(proc.stderr, /limpet: the gateway was expected to answer every call/);
+    assert.match(proc.stdout, /answer +O*x+ +\d+ of 12\n/);
+  });
+
+  test('a gateway that does not start: its words, then a sentence, status 1', async t => {
+    const tmp = path.join(folder(t), 'a\x01b'); // the gateway takes no such path for its key file
+    mkdirSync(tmp);
+    const { code, stderr } = await run(LIMPET, ['demo', '--once'], { env: { TMPDIR: tmp } });
+    assert.equal(code, 1, stderr);
+    assert.match(stderr, /control characters\nlimpet: the gateway did not start; its words are above/);
+    assert.deepEqual(readdirSync(tmp), []);
+  });
+
+  test('interrupted before it is over: status 1', async t => {
+    const { proc, children } = await held(t);
+    proc.kill('SIGINT');
+    const { code } = await Promise.race([proc.ended, sleep(30_000, {}, { ref: false })]);
+    assert.equal(code, 1, proc.log);
+    assert.match(proc.stderr, /limpet: the demo was interrupted/);
+    await gone(children.map(child => child.pid));
   });
 
   test('no folder to work in: a sentence, status 1', async () => {
