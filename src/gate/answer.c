@@ -51,10 +51,17 @@ static bool wants_plain(const struct lp_exchange *x, enum lp_reason reason)
         x->server->conf->plain_404_agents, x->server->conf->plain_404_agent_count);
 }
 
+/* The id of a response is the replica's: a client could take it for one of its own requests. */
+static struct lp_span id_to_echo(const struct lp_envelope *env)
+{
+    bool is_response = env->method == LP_RPC_NONE && (env->has_result || env->has_error);
+    return is_response ? lp_span(NULL, 0) : env->id;
+}
+
 static int write_body(
     struct lp_buf *body, const struct lp_exchange *x, enum lp_reason reason, const char *detail)
 {
-    struct lp_reply reply = {.reason = reason, .id = x->env.id, .detail = detail};
+    struct lp_reply reply = {.reason = reason, .id = id_to_echo(&x->env), .detail = detail};
     struct lp_buf data;
     lp_buf_init(&data, ANSWER_MAX);
     if (reason == LP_REASON_unknown_version &&

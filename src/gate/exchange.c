@@ -217,14 +217,15 @@ static void client_writable(void *ctx, uint64_t tag, struct lp_stream s)
         lp_link_resume(&e->links, x->leg.up);
 }
 
-/* The client has ended its side. A legacy POST is still answered; what waits for events is left. */
+/* The client has ended its side. What is short or legacy is still answered; what waits for events
+ * is left. */
 static void client_gone_quiet(void *ctx, uint64_t tag, struct lp_stream s)
 {
     struct lp_engine *e = ctx;
     struct lp_exchange *x = lp_exchange_get(e, tag);
     if (!x || !x->down_open || goes_on_without_client(x) || x->phase == LP_PHASE_READING)
         return;
-    if (x->request.method == LP_METHOD_POST && x->era == LP_ERA_LEGACY)
+    if (!x->is_stream_get && x->era == LP_ERA_LEGACY)
         return;
     lp_link_abort(&e->links, s);
     lp_exchange_client_left(e, x, LP_REASON_client_left);
