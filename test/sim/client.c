@@ -151,13 +151,15 @@ static void find_endpoint(struct sim *w, uint32_t number)
     if (len == got.len || len >= sizeof r->got_ticket)
         return;
     memcpy(r->got_ticket, got.ptr, len);
-    for (uint32_t i = 1; i < w->session_count; i++) {
+    /* The newest one: an opening that had failed before may have been carried out as well. */
+    for (uint32_t i = w->session_count; i-- > 1;) {
         struct sim_session *session = &w->sessions[i];
-        if (session->request == number && session->is_sse) {
-            memcpy(session->ticket, r->got_ticket, sizeof session->ticket);
-            session->ticket_wall_ms = sim_wall_ms(w);
-            sim_say(w, "client %u knows where messages of session %u go", r->client, i);
-        }
+        if (session->request != number || !session->is_sse)
+            continue;
+        memcpy(session->ticket, r->got_ticket, sizeof session->ticket);
+        session->ticket_wall_ms = sim_wall_ms(w);
+        sim_say(w, "client %u knows where messages of session %u go", r->client, i);
+        return;
     }
 }
 
@@ -341,7 +343,8 @@ static void half_close(struct sim *w, struct channel *ch, struct sim_request *r)
     sim_count(w, SIM_FAULT_client_half_close);
     sim_peer_close(w, sim_conn_get(w, ch->conn), SIM_FIN);
     ch->is_last = true;
-    r->may_cut = r->may_cut || r->kind == SIM_KIND_modern || is_standing(r->kind) || r->want;
+    r->may_cut = r->may_cut || r->kind == SIM_KIND_modern || is_standing(r->kind) || r->want ||
+        r->kind == SIM_KIND_no_id_get;
 }
 
 static void misbehave(struct sim *w, struct channel *ch, uint32_t number)
@@ -377,8 +380,9 @@ void sim_client_send(struct sim *w, uint32_t number)
     ch->is_uploading = is_slow;
     ch->uploading = number;
     ch->uploaded = 0;
-    sim_say(w, "client %u sends #%u %s to g%u, session %d, %zu bytes%s", r->client, number,
-        sim_kind_name(r->kind), r->gateway, r->session, r->text.len, is_slow ? ", slowly" : "");
+    sim_say(w, "client %u sends #%u %s to g%u, session %d, %zu bytes%s on %llx", r->client, number,
+        sim_kind_name(r->kind), r->gateway, r->session, r->text.len, is_slow ? ", slowly" : "",
+        (unsigned long long)ch->conn);
     if (is_slow) {
         sim_count(w, SIM_FAULT_client_slow_upload);
         sim_at(w, 0, upload, ch->conn, number);

@@ -522,6 +522,9 @@ static int64_t on_close(struct sim *w, struct sim_conn *c, enum lp_close_how how
     LP_ASSERT(!c->engine_done);
     bool is_cut = how == LP_CLOSE_RESET || (how == LP_CLOSE_LINGER && c->has_drain) ||
         (how == LP_CLOSE_NOW && c->to_engine.bytes.len);
+    if (c->is_client)
+        sim_say(w, "    g%u/%u closes connection %llx (%d%s)", c->engine->gateway,
+            c->engine->number, (unsigned long long)c->id, (int)how, is_cut ? ", cut" : "");
     c->engine_done = true;
     c->has_drain = false;
     c->engine_closed_hard = how != LP_CLOSE_LINGER;

@@ -174,7 +174,10 @@ static void open_old_sse(struct sim *w, struct sim_served *s)
         sim_one_in(w, 2) ? "tenant=7&session_id=" : "sessionId=", session->id,
         sim_one_in(w, 3) ? "&keep=me" : "");
     if (is_foreign) {
+        struct sim_request *r = sim_served_request(w, s);
         session->usable = false;
+        if (r)
+            r->may_cut = true;
         sim_count(w, SIM_FAULT_replica_bad_endpoint);
     }
     s->is_old_sse = true;
