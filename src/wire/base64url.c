@@ -10,19 +10,14 @@
 static const char url_alphabet[] = COMMON "-_";
 static const char std_alphabet[] = COMMON "+/";
 
-/* The six bits that a character stands for, or -1. */
-static int sextet(char c, const char *alphabet)
-{
-    if (c >= 'A' && c <= 'Z')
-        return c - 'A';
-    if (c >= 'a' && c <= 'z')
-        return c - 'a' + 26;
-    if (c >= '0' && c <= '9')
-        return c - '0' + 52;
-    if (c == alphabet[62])
-        return 62;
-    return c == alphabet[63] ? 63 : -1;
-}
+/* Per character 64 + the six bits that it stands for, so that 0 is left for "none". */
+enum { VALID = 64 };
+#define EIGHT(v) 64 + v, 65 + v, 66 + v, 67 + v, 68 + v, 69 + v, 70 + v, 71 + v
+#define COMMON_SEXTETS                                                                             \
+    ['A'] = EIGHT(0), EIGHT(8), EIGHT(16), 88, 89, ['a'] = EIGHT(26), EIGHT(34), EIGHT(42), 114,   \
+    115, ['0'] = EIGHT(52), 124, 125
+static const unsigned char url_sextets[256] = {COMMON_SEXTETS, ['-'] = 126, ['_'] = 127};
+static const unsigned char std_sextets[256] = {COMMON_SEXTETS, ['+'] = 126, ['/'] = 127};
 
 static size_t encode(struct lp_span bytes, const char *alphabet, char *room)
 {
@@ -40,8 +35,34 @@ static size_t encode(struct lp_span bytes, const char *alphabet, char *room)
     return n;
 }
 
+/* Four characters are three bytes; false when one of them stands for nothing. */
+static bool decode_four(const char *text, const unsigned char *sextets, char *room)
+{
+    unsigned a = sextets[(unsigned char)text[0]];
+    unsigned b = sextets[(unsigned char)text[1]];
+    unsigned c = sextets[(unsigned char)text[2]];
+    unsigned d = sextets[(unsigned char)text[3]];
+    unsigned bits = (a << 18) + (b << 12) + (c << 6) + d - VALID * (1 << 18 | 1 << 12 | 1 << 6 | 1);
+    room[0] = (char)(unsigned char)(bits >> 16);
+    room[1] = (char)(unsigned char)(bits >> 8);
+    room[2] = (char)(unsigned char)bits;
+    return a & b & c & d & VALID;
+}
+
+/* The last two or three characters, whose spare bits must be zero. */
+static bool decode_tail(struct lp_span tail, const unsigned char *sextets, char *room)
+{
+    char filled[4] = {'A', 'A', 'A', 'A'}; /* zero bits */
+    char bytes[3];
+    memcpy(filled, tail.ptr, tail.len);
+    if (!decode_four(filled, sextets, bytes))
+        return false;
+    memcpy(room, bytes, tail.len - 1);
+    return !bytes[2] && (tail.len == 3 || !bytes[1]);
+}
+
 static int decode(
-    struct lp_span text, const char *alphabet, char *room, size_t room_len, size_t *ret_len)
+    struct lp_span text, const unsigned char *sextets, char *room, size_t room_len, size_t *ret_len)
 {
     size_t tail = text.len % 4;
     if (tail == 1)
@@ -49,24 +70,13 @@ static int decode(
     size_t need = text.len / 4 * 3 + (tail ? tail - 1 : 0);
     if (need > room_len)
         return LP_ETOO_LONG;
-    uint32_t bits = 0;
-    unsigned bit_count = 0;
-    size_t n = 0;
-    for (size_t i = 0; i < text.len; i++) {
-        int value = sextet(text.ptr[i], alphabet);
-        if (value < 0)
+    const char *at = text.ptr;
+    for (size_t left = text.len / 4; left; left--, at += 4, room += 3)
+        if (!decode_four(at, sextets, room))
             return LP_ESYNTAX;
-        bits = bits << 6 | (unsigned)value;
-        bit_count += 6;
-        if (bit_count < 8)
-            continue;
-        bit_count -= 8;
-        room[n++] = (char)(unsigned char)(bits >> bit_count);
-    }
-    if (bits & ((1u << bit_count) - 1))
+    if (tail && !decode_tail(lp_span(at, tail), sextets, room))
         return LP_ESYNTAX;
-    LP_ASSERT(n == need);
-    *ret_len = n;
+    *ret_len = need;
     return LP_OK;
 }
 
@@ -77,7 +87,7 @@ size_t lp_base64url_encode(struct lp_span bytes, char *room)
 
 int lp_base64url_decode(struct lp_span text, char *room, size_t room_len, size_t *ret_len)
 {
-    return decode(text, url_alphabet, room, room_len, ret_len);
+    return decode(text, url_sextets, room, room_len, ret_len);
 }
 
 size_t lp_base64_encode(struct lp_span bytes, char *room)
@@ -96,5 +106,5 @@ int lp_base64_decode(struct lp_span text, char *room, size_t room_len, size_t *r
      * or 4n, each with the only padding that fits it, or still holds a '='. */
     for (int i = 0; i < 2 && text.len && text.ptr[text.len - 1] == '='; i++)
         text.len--;
-    return decode(text, std_alphabet, room, room_len, ret_len);
+    return decode(text, std_sextets, room, room_len, ret_len);
 }
