@@ -38,9 +38,12 @@ static void add_fields(struct lp_engine *e, const struct lp_exchange *x, enum lp
         (void)!lp_head_add(e->out_head, LP_FIELD_RETRY_AFTER, LP_SPAN("1"));
     if (status == 405)
         (void)!lp_head_add(e->out_head, LP_FIELD_ALLOW, LP_SPAN("GET, POST, DELETE"));
-    if (reason == LP_REASON_challenged && x->server->challenge_len)
+    /* Another engine may have seen the server's own challenge; a bare one makes a client ask as
+     * well. */
+    if (reason == LP_REASON_challenged)
         (void)!lp_head_add(e->out_head, LP_FIELD_WWW_AUTHENTICATE,
-            lp_span(x->server->challenge, x->server->challenge_len));
+            x->server->challenge_len ? lp_span(x->server->challenge, x->server->challenge_len)
+                                     : LP_SPAN("Bearer"));
 }
 
 static bool wants_plain(const struct lp_exchange *x, enum lp_reason reason)

@@ -172,7 +172,7 @@ static void end_standing_streams(struct lp_engine *e, bool all)
         if (x->phase == LP_PHASE_OVER || (!all && !x->is_stream_get))
             continue;
         lp_leg_close(e, x);
-        if (x->down_open && !x->down_begun && all) {
+        if (x->down_open && !x->down_begun) {
             lp_answer(e, x, LP_REASON_stopping, NULL);
             continue;
         }
