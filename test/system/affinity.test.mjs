@@ -134,7 +134,7 @@ suite('a session stays with the replica that opened it', () => {
 
   test('several server entries on one listener keep their sessions apart', async t => {
     const [a, b] = [await tinies(t, 2), [await tiny(t, 'b1')]];
-    const limpet = await gateway(t, { servers: [
+    const limpet = await gateway(t, { flags: ['--threads', '1'], servers: [
       { name: 'a', path: '/a/mcp', replicas: urls(a), balance: 'round_robin' },
       { name: 'b', path: '/b/mcp', replicas: urls(b) }] });
     const owners = [];

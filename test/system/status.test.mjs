@@ -167,7 +167,7 @@ suite('every way to lose a session', () => {
   test('a replica restarted empty on its address (the reference server says 400)', async t => {
     const replicas = await everything(t, 2);
     const limpet = await gateway(t, { replicas: urls(replicas) });
-    const sessions = await Promise.all([Session.open(limpet.url), Session.open(limpet.url)]);
+    const sessions = [await Session.open(limpet.url), await Session.open(limpet.url)];
     const whoami = async session => JSON.parse(await session.tool('get-env')).NAME;
     const owners = await Promise.all(sessions.map(whoami));
     assert.equal(new Set(owners).size, 2);
