@@ -24,7 +24,7 @@
 enum {
     REPLICAS = 3,
     START_MS = 10000,
-    RUN_US = 30000000,
+    RUN_US = 10000000,
     TRIES = 3,
     URL_MAX = 64,
     LP_TIMER_DEMO = 300,

@@ -125,6 +125,14 @@ suite('limpet demo --once', () => {
     assert.deepEqual(readdirSync(tmp), []);
   });
 
+  test('an answer that never comes ends the demo after 10 s: status 1', async t => {
+    const { proc, children } = await held(t);
+    const { code } = await Promise.race([proc.ended, sleep(20_000, {}, { ref: false })]);
+    assert.equal(code, 1, proc.log);
+    assert.match(proc.stderr, /limpet: the demo took longer than 10 s and was ended/);
+    await gone(children.map(child => child.pid));
+  });
+
   test('interrupted before it is over: status 1', async t => {
     const { proc, children } = await held(t);
     proc.kill('SIGINT');
