@@ -7,6 +7,8 @@
  * to the codecs and the gate. */
 #include "wire/field.h"
 
+#include <endian.h>
+
 #include "base/assert.h"
 
 /* 0 for a byte that may not be in a token, else its lower-case form. Sixteen bytes a row; the upper
@@ -31,14 +33,41 @@ static unsigned char lower(char c)
     return token_lower[(unsigned char)c];
 }
 
+static uint64_t load_eight(const char *ptr)
+{
+    uint64_t eight;
+    memcpy(&eight, ptr, sizeof eight);
+    return eight;
+}
+
+/* Whether eight bytes are those of a name but for the case of letters, whose form in `names` has
+ * 0x40 set and differs from the upper-case one in 0x20. */
+static bool are_same_eight(const char *ptr, const char *want)
+{
+    uint64_t form = load_eight(want);
+    uint64_t may_differ = (form & 0x4040404040404040) >> 1;
+    return ((load_eight(ptr) ^ form) & ~may_differ) == 0;
+}
+
+static bool are_same(const char *ptr, const char *want, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (lower(ptr[i]) != (unsigned char)want[i])
+            return false;
+    return true;
+}
+
 /* `id` when `name`, which has the same length, is its name; else OTHER. */
 static enum lp_field_id confirm(struct lp_span name, enum lp_field_id id)
 {
     const char *want = names[id].ptr;
-    for (size_t i = 0; i < name.len; i++)
-        if (lower(name.ptr[i]) != (unsigned char)want[i])
+    size_t last = name.len - 8; /* the last eight overlap those before them */
+    if (name.len < 8)
+        return are_same(name.ptr, want, name.len) ? id : LP_FIELD_OTHER;
+    for (size_t at = 0; at < last; at += 8)
+        if (!are_same_eight(name.ptr + at, want + at))
             return LP_FIELD_OTHER;
-    return id;
+    return are_same_eight(name.ptr + last, want + last) ? id : LP_FIELD_OTHER;
 }
 
 /* The only name of that length with that first byte. Longer than others because it is a table: one
@@ -112,12 +141,17 @@ struct lp_span lp_field_name(enum lp_field_id id)
     return names[id];
 }
 
+size_t lp_field_token_len(struct lp_span s)
+{
+    size_t n = 0;
+    while (n < s.len && lower(s.ptr[n]))
+        n++;
+    return n;
+}
+
 bool lp_field_is_token(struct lp_span s)
 {
-    for (size_t i = 0; i < s.len; i++)
-        if (!lower(s.ptr[i]))
-            return false;
-    return s.len > 0;
+    return s.len && lp_field_token_len(s) == s.len;
 }
 
 static bool is_value_byte(unsigned char c)
@@ -133,22 +167,21 @@ static bool are_value_bytes(const char *ptr, size_t n)
     return true;
 }
 
-/* Whether one of eight bytes is below 0x20 or is 0x7F: the two classical tests "has a byte less
- * than n" and "has a zero byte" (of the bytes with 0x7F taken off). Tabs are reported too. */
-static bool has_control(uint64_t eight)
+/* Marks the bytes that are below 0x20 or are 0x7F, tabs too: the two classical tests "has a byte
+ * less than n" and "has a zero byte" (of the bytes with 0x7F taken off). Only the lowest mark is
+ * sure to be where it is; that there is none is sure as well. */
+static uint64_t mark_controls(uint64_t eight)
 {
     const uint64_t ones = 0x0101010101010101, highs = 0x8080808080808080;
     uint64_t without_del = eight ^ ones * 0x7F;
     uint64_t below = (eight - ones * 0x20) & ~eight;
     uint64_t del = (without_del - ones) & ~without_del;
-    return ((below | del) & highs) != 0;
+    return (below | del) & highs;
 }
 
 static bool are_eight_value_bytes(const char *ptr)
 {
-    uint64_t eight;
-    memcpy(&eight, ptr, sizeof eight);
-    return !has_control(eight) || are_value_bytes(ptr, sizeof eight);
+    return !mark_controls(load_eight(ptr)) || are_value_bytes(ptr, sizeof(uint64_t));
 }
 
 bool lp_field_is_value(struct lp_span s)
@@ -161,6 +194,25 @@ bool lp_field_is_value(struct lp_span s)
         if (!are_eight_value_bytes(at))
             return false;
     return are_eight_value_bytes(last);
+}
+
+size_t lp_field_value_len(struct lp_span s)
+{
+    size_t at = 0;
+    while (s.len - at >= sizeof(uint64_t)) {
+        uint64_t marks = mark_controls(le64toh(load_eight(s.ptr + at)));
+        if (!marks) {
+            at += sizeof(uint64_t);
+            continue;
+        }
+        at += (size_t)__builtin_ctzll(marks) / 8;
+        if (s.ptr[at] != '\t')
+            return at;
+        at++;
+    }
+    while (at < s.len && is_value_byte((unsigned char)s.ptr[at]))
+        at++;
+    return at;
 }
 
 bool lp_field_is_hop_by_hop(enum lp_field_id id)

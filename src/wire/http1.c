@@ -42,18 +42,16 @@ static bool ends_with_cr(struct lp_span s)
  * for LF without CR, CR without LF and other controls, seen at once and not at the line's end. */
 static ptrdiff_t line_end(struct lp_span bytes, bool after_cr)
 {
-    size_t lf = lp_span_find(bytes, '\n');
-    bool is_whole = lf < bytes.len;
-    struct lp_span text = lp_span(bytes.ptr, lf);
     if (after_cr)
         return !bytes.len ? 0 : bytes.ptr[0] == '\n' ? 1 : LP_ESYNTAX;
-    if (ends_with_cr(text))
-        text.len--; /* at the very end of the bytes its LF may still come */
-    else if (is_whole)
+    size_t cr = lp_field_value_len(bytes);
+    if (cr == bytes.len)
+        return 0;
+    if (bytes.ptr[cr] != '\r')
         return LP_ESYNTAX;
-    if (!lp_field_is_value(text))
-        return LP_ESYNTAX;
-    return is_whole ? (ptrdiff_t)lf + 1 : 0;
+    if (cr + 1 == bytes.len)
+        return 0; /* its LF may still come */
+    return bytes.ptr[cr + 1] == '\n' ? (ptrdiff_t)cr + 2 : LP_ESYNTAX;
 }
 
 /* Keeps the `n` bytes at the front of `in`, which is all that may be needed of it. */
@@ -138,9 +136,9 @@ struct framing {
 /* RFC 9112 5.1: no space before the colon, and a name that begins with a blank is a folded line. */
 static int parse_field(struct lp_span line, struct lp_field *ret)
 {
-    size_t colon = lp_span_find(line, ':');
+    size_t colon = lp_field_token_len(line);
     struct lp_span name = lp_span(line.ptr, colon);
-    if (colon == line.len || !lp_field_is_token(name))
+    if (!colon || colon == line.len || line.ptr[colon] != ':')
         return LP_ESYNTAX;
     *ret = (struct lp_field){
         .name = name,
