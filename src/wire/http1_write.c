@@ -119,17 +119,18 @@ static bool is_writable(const struct lp_head *head)
 
 /* --- writing --- */
 
-/* Where bytes go; with a null pointer they are only counted. */
+enum { FRAMING_MAX = 128 };
+
+/* Where bytes go; there is room for what is known to come. */
 struct pen {
-    char *to;
-    size_t len;
+    char *at;
 };
 
 static void put(struct pen *pen, struct lp_span bytes)
 {
-    if (pen->to && bytes.len)
-        memcpy(pen->to + pen->len, bytes.ptr, bytes.len);
-    pen->len += bytes.len;
+    if (bytes.len)
+        memcpy(pen->at, bytes.ptr, bytes.len);
+    pen->at += bytes.len;
 }
 
 static void put_decimal(struct pen *pen, uint64_t n)
@@ -143,39 +144,43 @@ static void put_decimal(struct pen *pen, uint64_t n)
     put(pen, lp_span(digits + at, sizeof digits - at));
 }
 
+#define VERSION "HTTP/1.1"
+
+static size_t start_line_len(const struct lp_head *head)
+{
+    enum { REQUEST = sizeof "  " VERSION "\r\n" - 1, ANSWER = sizeof VERSION " 200 \r\n" - 1 };
+    if (head->is_request)
+        return head->method_name.len + head->target.len + REQUEST;
+    return head->reason.len + ANSWER;
+}
+
 static void put_start_line(struct pen *pen, const struct lp_head *head)
 {
     if (head->is_request) {
         put(pen, head->method_name);
         put(pen, LP_SPAN(" "));
         put(pen, head->target);
-        put(pen, LP_SPAN(" HTTP/1.1\r\n"));
+        put(pen, LP_SPAN(" " VERSION "\r\n"));
         return;
     }
-    put(pen, LP_SPAN("HTTP/1.1 "));
+    put(pen, LP_SPAN(VERSION " "));
     put_decimal(pen, head->status);
     put(pen, LP_SPAN(" "));
     put(pen, head->reason);
     put(pen, LP_SPAN("\r\n"));
 }
 
-static void put_framing(struct pen *pen, const struct lp_head *head)
+static size_t fields_len(const struct lp_head *head)
 {
-    bool is_counted = head->body == LP_BODY_LENGTH;
-    if (is_counted || (head->body == LP_BODY_NONE && says_zero(head))) {
-        put(pen, LP_SPAN("Content-Length: "));
-        put_decimal(pen, is_counted ? head->body_bytes : 0);
-        put(pen, LP_SPAN("\r\n"));
-    }
-    if (head->body == LP_BODY_CHUNKED)
-        put(pen, LP_SPAN("Transfer-Encoding: chunked\r\n"));
-    if (!head->keep_alive || head->body == LP_BODY_UNTIL_CLOSE)
-        put(pen, LP_SPAN("Connection: close\r\n"));
+    size_t len = 0;
+    for (uint32_t i = 0; i < head->field_count; i++)
+        if (!is_writers_field(head->fields[i].id))
+            len += head->fields[i].name.len + head->fields[i].value.len + sizeof ": \r\n" - 1;
+    return len;
 }
 
-static void put_head(struct pen *pen, const struct lp_head *head)
+static void put_fields(struct pen *pen, const struct lp_head *head)
 {
-    put_start_line(pen, head);
     for (uint32_t i = 0; i < head->field_count; i++) {
         const struct lp_field *field = &head->fields[i];
         if (is_writers_field(field->id))
@@ -185,8 +190,24 @@ static void put_head(struct pen *pen, const struct lp_head *head)
         put(pen, field->value);
         put(pen, LP_SPAN("\r\n"));
     }
-    put_framing(pen, head);
-    put(pen, LP_SPAN("\r\n"));
+}
+
+/* The fields that are the writer's, and the empty line. Returns the length. */
+static size_t write_framing(const struct lp_head *head, char room[FRAMING_MAX])
+{
+    struct pen pen = {room};
+    bool is_counted = head->body == LP_BODY_LENGTH;
+    if (is_counted || (head->body == LP_BODY_NONE && says_zero(head))) {
+        put(&pen, LP_SPAN("Content-Length: "));
+        put_decimal(&pen, is_counted ? head->body_bytes : 0);
+        put(&pen, LP_SPAN("\r\n"));
+    }
+    if (head->body == LP_BODY_CHUNKED)
+        put(&pen, LP_SPAN("Transfer-Encoding: chunked\r\n"));
+    if (!head->keep_alive || head->body == LP_BODY_UNTIL_CLOSE)
+        put(&pen, LP_SPAN("Connection: close\r\n"));
+    put(&pen, LP_SPAN("\r\n"));
+    return (size_t)(pen.at - room);
 }
 
 int lp_http1_write_head(struct lp_buf *out, const struct lp_head *head)
@@ -194,15 +215,19 @@ int lp_http1_write_head(struct lp_buf *out, const struct lp_head *head)
     LP_ASSERT(head->field_count <= LP_HEAD_FIELDS_MAX);
     if (!is_writable(head))
         return LP_ESYNTAX;
-    struct pen measure = {0};
-    put_head(&measure, head);
-    struct pen pen = {0};
-    int err = lp_buf_reserve(out, measure.len, &pen.to);
+    char framing[FRAMING_MAX];
+    size_t framing_len = write_framing(head, framing);
+    size_t len = start_line_len(head) + fields_len(head) + framing_len;
+    struct pen pen;
+    int err = lp_buf_reserve(out, len, &pen.at);
     if (err)
         return err;
-    put_head(&pen, head);
-    LP_ASSERT(pen.len == measure.len);
-    lp_buf_commit(out, pen.len);
+    const char *begin = pen.at;
+    put_start_line(&pen, head);
+    put_fields(&pen, head);
+    put(&pen, lp_span(framing, framing_len));
+    LP_ASSERT((size_t)(pen.at - begin) == len);
+    lp_buf_commit(out, len);
     return LP_OK;
 }
 
