@@ -3,8 +3,6 @@
  *
  * A request is sent again only if it cannot have run (nothing of it was handed over, or the
  * connection was refused) or if running it twice does no harm. */
-#include <stdio.h>
-
 #include "base/error.h"
 #include "gate/engine_priv.h"
 
@@ -115,21 +113,44 @@ static struct lp_span peer_address(struct lp_span peer)
     return peer.len ? lp_span(peer.ptr, peer.len - 1) : LP_SPAN("unknown");
 }
 
+static char *put(char *at, struct lp_span bytes)
+{
+    if (bytes.len)
+        memcpy(at, bytes.ptr, bytes.len);
+    return at + bytes.len;
+}
+
+/* RFC 7239 4; an IPv6 address in its brackets has to be quoted. Empty without memory. */
+static struct lp_span write_forwarded(
+    struct lp_exchange *x, struct lp_span address, struct lp_span proto, struct lp_span host)
+{
+    char *text = lp_arena_alloc(&x->arena, address.len + proto.len + host.len + 32);
+    if (!text)
+        return lp_span(NULL, 0);
+    struct lp_span quote = lp_span("\"", address.len && address.ptr[0] == '[');
+    char *at = put(text, LP_SPAN("for="));
+    at = put(at, quote);
+    at = put(at, address);
+    at = put(at, quote);
+    at = put(at, LP_SPAN(";proto="));
+    at = put(at, proto);
+    at = put(at, LP_SPAN(";host=\""));
+    at = put(at, host);
+    at = put(at, LP_SPAN("\""));
+    return lp_span(text, (size_t)(at - text));
+}
+
 static void add_forwarded(struct lp_engine *e, struct lp_exchange *x, struct lp_head *head)
 {
     struct lp_span address = peer_address(x->record.peer);
     struct lp_span host = lp_kept_value(&x->request, LP_FIELD_HOST);
     bool is_tls = lp_link_facts(&e->links, x->down.link).is_tls;
     struct lp_span proto = is_tls ? LP_SPAN("https") : LP_SPAN("http");
-    bool is_ipv6 = address.len && address.ptr[0] == '[';
-    char *text = lp_arena_alloc(&x->arena, address.len + host.len + 64);
-    if (!text)
+    struct lp_span forwarded = write_forwarded(x, address, proto, host);
+    if (!forwarded.ptr)
         return;
-    int len = snprintf(text, address.len + host.len + 64, "for=%s%.*s%s;proto=%.*s;host=\"%.*s\"",
-        is_ipv6 ? "\"" : "", (int)address.len, address.ptr, is_ipv6 ? "\"" : "", (int)proto.len,
-        proto.ptr, (int)host.len, host.ptr ? host.ptr : "");
-    (void)!lp_head_add(head, LP_FIELD_FORWARDED, lp_span(text, (size_t)len));
-    if (is_ipv6)
+    (void)!lp_head_add(head, LP_FIELD_FORWARDED, forwarded);
+    if (address.len && address.ptr[0] == '[')
         address = lp_span(address.ptr + 1, address.len - 2);
     (void)!lp_head_add(head, LP_FIELD_X_FORWARDED_FOR, address);
     (void)!lp_head_add(head, LP_FIELD_X_FORWARDED_PROTO, proto);
