@@ -141,17 +141,12 @@ struct lp_span lp_field_name(enum lp_field_id id)
     return names[id];
 }
 
-size_t lp_field_token_len(struct lp_span s)
-{
-    size_t n = 0;
-    while (n < s.len && lower(s.ptr[n]))
-        n++;
-    return n;
-}
-
 bool lp_field_is_token(struct lp_span s)
 {
-    return s.len && lp_field_token_len(s) == s.len;
+    for (size_t i = 0; i < s.len; i++)
+        if (!lower(s.ptr[i]))
+            return false;
+    return s.len > 0;
 }
 
 static bool is_value_byte(unsigned char c)
@@ -167,16 +162,13 @@ static bool are_value_bytes(const char *ptr, size_t n)
     return true;
 }
 
-/* Marks the bytes that are below 0x20 or are 0x7F, tabs too: the two classical tests "has a byte
- * less than n" and "has a zero byte" (of the bytes with 0x7F taken off). Only the lowest mark is
- * sure to be where it is; that there is none is sure as well. */
+/* Marks the bytes that are below 0x20 or are 0x7F, tabs too, with 0x80. Without the top bit no sum
+ * reaches into the next byte: adding 0x60 shows what is not below 0x20, adding 1 what is 0x7F. */
 static uint64_t mark_controls(uint64_t eight)
 {
-    const uint64_t ones = 0x0101010101010101, highs = 0x8080808080808080;
-    uint64_t without_del = eight ^ ones * 0x7F;
-    uint64_t below = (eight - ones * 0x20) & ~eight;
-    uint64_t del = (without_del - ones) & ~without_del;
-    return (below | del) & highs;
+    const uint64_t ones = 0x0101010101010101;
+    uint64_t low = eight & ones * 0x7F;
+    return ~eight & (~(low + ones * 0x60) | (low + ones)) & ones * 0x80;
 }
 
 static bool are_eight_value_bytes(const char *ptr)

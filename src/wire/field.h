@@ -69,12 +69,12 @@ struct lp_span lp_field_name(enum lp_field_id id);
 /* RFC 9110 5.6.2: one or more token characters. */
 bool lp_field_is_token(struct lp_span s);
 
-/* How many token characters, and how many bytes of a value, are at the front of `s`. */
-size_t lp_field_token_len(struct lp_span s);
-size_t lp_field_value_len(struct lp_span s);
 
 /* RFC 9110 5.5: visible bytes, 0x80-0xFF, space and tab; no CR, LF, NUL or other controls. */
 bool lp_field_is_value(struct lp_span s);
+
+/* How many such bytes are at the front of `s`. */
+size_t lp_field_value_len(struct lp_span s);
 
 /* Hop-by-hop by its name alone (RFC 9110 7.6.1): connection, keep-alive, proxy-*, te, trailer,
  * transfer-encoding, upgrade. */

@@ -133,17 +133,19 @@ struct framing {
     uint64_t length;
 };
 
-/* RFC 9112 5.1: no space before the colon, and a name that begins with a blank is a folded line. */
+/* RFC 9112 5.1: no space before the colon, and a name that begins with a blank is a folded line. A
+ * name that has a number is a token. */
 static int parse_field(struct lp_span line, struct lp_field *ret)
 {
-    size_t colon = lp_field_token_len(line);
+    size_t colon = lp_span_find(line, ':');
     struct lp_span name = lp_span(line.ptr, colon);
-    if (!colon || colon == line.len || line.ptr[colon] != ':')
+    enum lp_field_id id = lp_field_lookup(name);
+    if (colon == line.len || (id == LP_FIELD_OTHER && !lp_field_is_token(name)))
         return LP_ESYNTAX;
     *ret = (struct lp_field){
         .name = name,
         .value = lp_span_trim(lp_span_from(line, colon + 1)),
-        .id = lp_field_lookup(name),
+        .id = id,
     };
     return LP_OK;
 }

@@ -7,6 +7,8 @@
  * passed over at a time, since that is where the bytes are. */
 #include "wire/json.h"
 
+#include <endian.h>
+
 #include "base/buf.h"
 
 enum state {
@@ -52,23 +54,31 @@ static uint64_t load_word(const char *p)
 
 #define EACH_BYTE(c) (UINT64_C(0x0101010101010101) * (c))
 
-/* Whether any of eight bytes is zero; the usual carry trick. */
-static bool has_zero(uint64_t word)
+/* Marks the zero bytes among eight with 0x80, for bytes below 0x80. */
+static uint64_t mark_zero(uint64_t word)
 {
-    return ((word - EACH_BYTE(1)) & ~word & EACH_BYTE(0x80)) != 0;
+    return EACH_BYTE(0x80) - word;
 }
 
-static bool all_plain(uint64_t word)
+/* Marks with 0x80 the bytes that are not plain. No sum reaches into the next byte, as all of them
+ * are made of seven bits. */
+static uint64_t mark_special(uint64_t word)
 {
-    bool has_control = ((word - EACH_BYTE(0x20)) & ~word & EACH_BYTE(0x80)) != 0;
-    return !(word & EACH_BYTE(0x80)) && !has_control && !has_zero(word ^ EACH_BYTE('"')) &&
-        !has_zero(word ^ EACH_BYTE('\\'));
+    uint64_t low = word & EACH_BYTE(0x7F);
+    uint64_t is_control = ~(low + EACH_BYTE(0x60));
+    uint64_t is_quote = mark_zero(low ^ EACH_BYTE('"'));
+    uint64_t is_backslash = mark_zero(low ^ EACH_BYTE('\\'));
+    return (word | is_control | is_quote | is_backslash) & EACH_BYTE(0x80);
 }
 
 static size_t skip_plain(struct lp_span in, size_t at)
 {
-    while (in.len - at >= 8 && all_plain(load_word(in.ptr + at)))
+    while (in.len - at >= 8) {
+        uint64_t special = mark_special(le64toh(load_word(in.ptr + at)));
+        if (special)
+            return at + (size_t)__builtin_ctzll(special) / 8;
         at += 8;
+    }
     while (at < in.len && is_plain(in.ptr[at]))
         at++;
     return at;
