@@ -12,6 +12,8 @@ bool lp_span_ieq(struct lp_span a, struct lp_span b)
 {
     if (a.len != b.len)
         return false;
+    if (lp_span_eq(a, b))
+        return true;
     for (size_t i = 0; i < a.len; i++)
         if (lower(a.ptr[i]) != lower(b.ptr[i]))
             return false;
