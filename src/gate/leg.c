@@ -162,10 +162,13 @@ enum { TRACEPARENT_BYTES = 55, TRACE_ID_AT = 3, TRACE_ID_BYTES = 32, SPAN_ID_AT 
 
 static void put_hex(struct lp_engine *e, char *at, size_t digits)
 {
+    static const char DIGITS[] = "0123456789abcdef";
     unsigned char bytes[16];
     lp_entropy_bytes(&e->entropy, bytes, digits / 2);
-    for (size_t i = 0; i < digits; i++)
-        at[i] = "0123456789abcdef"[i % 2 ? bytes[i / 2] & 15 : bytes[i / 2] >> 4];
+    for (size_t i = 0; i < digits / 2; i++) {
+        at[2 * i] = DIGITS[bytes[i] >> 4];
+        at[2 * i + 1] = DIGITS[bytes[i] & 15];
+    }
 }
 
 /* W3C trace context: a client's is passed on as it is, else a trace begins here. */
