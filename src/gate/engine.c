@@ -91,6 +91,7 @@ static void free_exchanges(struct lp_engine *e)
         lp_arena_fini(&x->arena);
     }
     lp_slab_fini(&e->exchanges);
+    lp_spares_fini(&e->spares);
 }
 
 void lp_engine_free(struct lp_engine *e)

@@ -40,6 +40,8 @@ enum {
     LP_REPLACE_TRIES_MAX = 6,
     LP_SSE_HOLD_MAX = 65536,
     LP_ENGINES_MAX = 64,
+    LP_SPARES_MAX = 64,
+    LP_SPARE_BYTES_MAX = 4096,
 };
 
 enum lp_timer_kind {
@@ -154,6 +156,15 @@ struct lp_exchange {
     struct lp_record record;
 };
 
+/* What exchanges that are over leave to the next ones, so that the system is not asked for memory
+ * with every request. */
+struct lp_spares {
+    struct lp_arena arenas[LP_SPARES_MAX];
+    struct lp_buf bodies[LP_SPARES_MAX];
+    uint32_t arena_count;
+    uint32_t body_count;
+};
+
 struct lp_session {
     struct lp_key key;
     struct lp_list lru;
@@ -208,6 +219,7 @@ struct lp_engine {
     struct lp_metrics metrics;
     struct lp_server_state *servers;
     struct lp_slab exchanges;
+    struct lp_spares spares;
     struct lp_list dying;
     struct lp_head *out_head; /* the head being sent */
     uint64_t mono_us;
@@ -243,6 +255,9 @@ void lp_exchange_set_phase(struct lp_exchange *x, enum lp_phase phase);
  * must have been ended or left by then. */
 void lp_exchange_over(struct lp_engine *e, struct lp_exchange *x, enum lp_reason reason);
 void lp_exchange_bury(struct lp_engine *e);
+/* The request's body is not needed any more. */
+void lp_exchange_drop_body(struct lp_engine *e, struct lp_exchange *x);
+void lp_spares_fini(struct lp_spares *spares);
 void lp_exchange_timer(struct lp_engine *e, struct lp_exchange *x);
 /* The client's side cannot be answered any more, or needs no answer. */
 void lp_exchange_client_left(struct lp_engine *e, struct lp_exchange *x, enum lp_reason why);

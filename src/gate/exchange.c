@@ -5,6 +5,49 @@
 #include "base/error.h"
 #include "gate/engine_priv.h"
 
+static void take_spares(struct lp_spares *spares, struct lp_exchange *x)
+{
+    lp_arena_init(&x->arena, LP_ARENA_MAX);
+    lp_buf_init(&x->body, LP_BODY_HELD_MAX);
+    if (spares->arena_count)
+        x->arena = spares->arenas[--spares->arena_count];
+    if (spares->body_count)
+        x->body = spares->bodies[--spares->body_count];
+}
+
+void lp_exchange_drop_body(struct lp_engine *e, struct lp_exchange *x)
+{
+    struct lp_spares *spares = &e->spares;
+    bool is_kept =
+        x->body.cap && x->body.cap <= LP_SPARE_BYTES_MAX && spares->body_count < LP_SPARES_MAX;
+    if (is_kept) {
+        lp_buf_clear(&x->body);
+        x->body.max = LP_BODY_HELD_MAX;
+        spares->bodies[spares->body_count++] = x->body;
+        lp_buf_init(&x->body, LP_BODY_HELD_MAX);
+    }
+    lp_buf_release(&x->body);
+}
+
+static void drop_arena(struct lp_spares *spares, struct lp_arena *arena)
+{
+    bool is_kept = arena->used <= LP_SPARE_BYTES_MAX && spares->arena_count < LP_SPARES_MAX;
+    if (!is_kept) {
+        lp_arena_fini(arena);
+        return;
+    }
+    lp_arena_reset(arena);
+    spares->arenas[spares->arena_count++] = *arena;
+}
+
+void lp_spares_fini(struct lp_spares *spares)
+{
+    while (spares->arena_count)
+        lp_arena_fini(&spares->arenas[--spares->arena_count]);
+    while (spares->body_count)
+        lp_buf_release(&spares->bodies[--spares->body_count]);
+}
+
 struct lp_exchange *lp_exchange_new(struct lp_engine *e)
 {
     lp_id id;
@@ -13,8 +56,7 @@ struct lp_exchange *lp_exchange_new(struct lp_engine *e)
         return NULL;
     x->id = id;
     x->begun_us = e->mono_us;
-    lp_arena_init(&x->arena, LP_ARENA_MAX);
-    lp_buf_init(&x->body, LP_BODY_HELD_MAX);
+    take_spares(&e->spares, x);
     lp_buf_init(&x->held, LP_ANSWER_HELD_MAX);
     lp_list_init(&x->dying);
     x->timer = (struct lp_timer){.kind = LP_TIMER_EXCHANGE, .owner = id};
@@ -78,9 +120,9 @@ void lp_exchange_bury(struct lp_engine *e)
     while (!lp_list_empty(&e->dying)) {
         struct lp_exchange *x = LP_CONTAINER(e->dying.next, struct lp_exchange, dying);
         lp_list_remove(&x->dying);
-        lp_buf_release(&x->body);
+        lp_exchange_drop_body(e, x);
         lp_buf_release(&x->held);
-        lp_arena_fini(&x->arena);
+        drop_arena(&e->spares, &x->arena);
         lp_slab_free(&e->exchanges, x->id);
     }
 }
@@ -135,40 +177,38 @@ void lp_exchange_timer(struct lp_engine *e, struct lp_exchange *x)
 
 /* --- heads that outlive their codec --- */
 
-static char *put(char *at, struct lp_span *span)
+/* `span`, which lies in `from`, as it lies in the copy `to`. */
+static struct lp_span move_span(struct lp_span span, struct lp_span from, struct lp_span to)
 {
-    if (span->len)
-        memcpy(at, span->ptr, span->len);
-    *span = lp_span(span->ptr ? at : NULL, span->len);
-    return at + span->len;
+    if (!span.ptr)
+        return span;
+    size_t at = (size_t)(span.ptr - from.ptr);
+    LP_ASSERT(at <= from.len && span.len <= from.len - at);
+    return lp_span(to.ptr + at, span.len);
 }
 
 int lp_head_keep(struct lp_exchange *x, const struct lp_head *head, struct lp_kept_head *ret)
 {
-    struct lp_kept_head kept = {.method = head->method,
-        .method_name = head->method_name,
-        .path = head->target,
+    struct lp_span from = head->bytes;
+    struct lp_span to;
+    struct lp_field *fields = lp_arena_alloc(&x->arena, (head->field_count + 1) * sizeof *fields);
+    if (!fields || lp_arena_dup(&x->arena, from, &to))
+        return LP_ENOMEM;
+    for (uint32_t i = 0; i < head->field_count; i++) {
+        const struct lp_field *field = &head->fields[i];
+        fields[i] = (struct lp_field){.name = move_span(field->name, from, to),
+            .value = move_span(field->value, from, to),
+            .id = field->id};
+    }
+    *ret = (struct lp_kept_head){.method = head->method,
+        .method_name = move_span(head->method_name, from, to),
+        .path = move_span(head->target, from, to),
         .status = head->status,
-        .reason = head->reason,
+        .reason = move_span(head->reason, from, to),
         .body = head->body,
         .body_bytes = head->body_bytes,
-        .field_count = head->field_count};
-    size_t bytes = kept.method_name.len + kept.path.len + kept.reason.len;
-    for (uint32_t i = 0; i < head->field_count; i++)
-        bytes += head->fields[i].name.len + head->fields[i].value.len;
-    kept.fields = lp_arena_alloc(&x->arena, (head->field_count + 1) * sizeof *kept.fields);
-    char *at = lp_arena_alloc(&x->arena, bytes + 1);
-    if (!kept.fields || !at)
-        return LP_ENOMEM;
-    memcpy(kept.fields, head->fields, head->field_count * sizeof *kept.fields);
-    at = put(at, &kept.method_name);
-    at = put(at, &kept.path);
-    at = put(at, &kept.reason);
-    for (uint32_t i = 0; i < kept.field_count; i++) {
-        at = put(at, &kept.fields[i].name);
-        at = put(at, &kept.fields[i].value);
-    }
-    *ret = kept;
+        .field_count = head->field_count,
+        .fields = fields};
     return LP_OK;
 }
 

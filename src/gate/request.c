@@ -9,24 +9,33 @@
 #include "gate/engine_priv.h"
 
 /* Fields of which two different values could be read in two ways. */
-static const enum lp_field_id SINGLETONS[] = {LP_FIELD_MCP_SESSION_ID,
-    LP_FIELD_MCP_PROTOCOL_VERSION, LP_FIELD_AUTHORIZATION, LP_FIELD_CONTENT_TYPE, LP_FIELD_ORIGIN,
-    LP_FIELD_LAST_EVENT_ID};
+static bool is_singleton(enum lp_field_id id)
+{
+    switch (id) {
+    case LP_FIELD_MCP_SESSION_ID:
+    case LP_FIELD_MCP_PROTOCOL_VERSION:
+    case LP_FIELD_AUTHORIZATION:
+    case LP_FIELD_CONTENT_TYPE:
+    case LP_FIELD_ORIGIN:
+    case LP_FIELD_LAST_EVENT_ID:
+        return true;
+    default:
+        return false;
+    }
+}
 
 static enum lp_reason check_singletons(const struct lp_kept_head *head)
 {
-    for (size_t i = 0; i < sizeof SINGLETONS / sizeof *SINGLETONS; i++) {
-        struct lp_span first = lp_span(NULL, 0);
-        for (uint32_t f = 0; f < head->field_count; f++) {
-            if (head->fields[f].id != SINGLETONS[i])
-                continue;
-            if (first.ptr && !lp_span_eq(first, head->fields[f].value))
-                return SINGLETONS[i] == LP_FIELD_MCP_SESSION_ID ? LP_REASON_bad_session_header
-                                                                : LP_REASON_bad_http;
-            first = head->fields[f].value;
-        }
+    enum lp_reason reason = LP_REASON_none;
+    for (uint32_t i = 0; i < head->field_count; i++) {
+        const struct lp_field *field = &head->fields[i];
+        if (!is_singleton(field->id) || lp_span_eq(field->value, lp_kept_value(head, field->id)))
+            continue;
+        if (field->id == LP_FIELD_MCP_SESSION_ID)
+            return LP_REASON_bad_session_header;
+        reason = LP_REASON_bad_http;
     }
-    return LP_REASON_none;
+    return reason;
 }
 
 /* The server entry and the door behind a path; NULL when there is none. */

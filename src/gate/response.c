@@ -288,7 +288,7 @@ void lp_response_head(struct lp_engine *e, struct lp_exchange *x, const struct l
     struct lp_kept_head from = borrow(head);
     lp_heap_cancel(&e->timers, &x->timer);
     if (!x->body_streams && !x->is_standalone)
-        lp_buf_release(&x->body); /* no second attempt from here on */
+        lp_exchange_drop_body(e, x); /* no second attempt from here on */
     learn(e, x, &from);
     if (must_be_judged(x, head->status)) {
         lp_engine_arm(e, &x->timer, e->mono_us + x->server->conf->sse_post_ms * 1000);

@@ -69,7 +69,6 @@ struct lp_span lp_field_name(enum lp_field_id id);
 /* RFC 9110 5.6.2: one or more token characters. */
 bool lp_field_is_token(struct lp_span s);
 
-
 /* RFC 9110 5.5: visible bytes, 0x80-0xFF, space and tab; no CR, LF, NUL or other controls. */
 bool lp_field_is_value(struct lp_span s);
 

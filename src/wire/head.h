@@ -45,6 +45,7 @@ struct lp_head {
     uint64_t body_bytes;  /* LP_BODY_LENGTH */
     bool keep_alive;      /* the connection may be used again after this message */
     bool expect_continue; /* requests: Expect: 100-continue */
+    struct lp_span bytes; /* of a head that was parsed: all its spans lie in them */
     uint32_t field_count;
     struct lp_field fields[LP_HEAD_FIELDS_MAX];
 };

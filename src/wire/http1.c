@@ -313,6 +313,7 @@ static int parse_head(const struct lp_http1 *p, struct lp_span bytes)
     struct lp_head *head = p->head;
     struct framing framing = {0};
     memset(head, 0, offsetof(struct lp_head, fields));
+    head->bytes = bytes;
     head->is_request = p->side == LP_HTTP1_REQUESTS;
     head->method = p->answered_method;
     struct lp_span line = next_text_line(&bytes);
