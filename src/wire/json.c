@@ -181,13 +181,6 @@ static size_t close_container(struct lp_json *j, bool is_object, size_t at)
     return go(j, AFTER_VALUE, at + 1);
 }
 
-static size_t begin_string(struct lp_json *j, bool is_key, size_t at)
-{
-    j->is_key = is_key;
-    j->has_escape = false;
-    return go(j, IN_STRING, at + 1);
-}
-
 /* The handler of the literal or number sees its first byte again. */
 static size_t begin_literal(struct lp_json *j, enum lp_json_token_kind kind, size_t at)
 {
@@ -196,14 +189,17 @@ static size_t begin_literal(struct lp_json *j, enum lp_json_token_kind kind, siz
     return go(j, IN_LITERAL, at);
 }
 
-static size_t begin_value(struct lp_json *j, char c, size_t at)
+static size_t begin_string(struct lp_json *j, struct lp_span in, bool is_key, size_t at);
+
+static size_t begin_value(struct lp_json *j, struct lp_span in, size_t at)
 {
+    char c = in.ptr[at];
     j->substate = 0;
     if (is_digit(c) || c == '-')
         return go(j, IN_NUMBER, at);
     switch (c) {
     case '"':
-        return begin_string(j, false, at);
+        return begin_string(j, in, false, at);
     case '{':
         return open_container(j, true, at);
     case '[':
@@ -228,9 +224,9 @@ static size_t after_value(struct lp_json *j, char c, size_t at)
     return fail(j, at);
 }
 
-static size_t at_key(struct lp_json *j, char c, size_t at)
+static size_t at_key(struct lp_json *j, struct lp_span in, size_t at)
 {
-    return c == '"' ? begin_string(j, true, at) : fail(j, at);
+    return in.ptr[at] == '"' ? begin_string(j, in, true, at) : fail(j, at);
 }
 
 /* Between tokens, where blanks may stand. */
@@ -243,13 +239,13 @@ static size_t between(struct lp_json *j, struct lp_span in, size_t at)
     j->token_begin = j->offset + at;
     switch (j->state) {
     case AT_VALUE:
-        return begin_value(j, c, at);
+        return begin_value(j, in, at);
     case AT_FIRST_VALUE:
-        return c == ']' ? close_container(j, false, at) : begin_value(j, c, at);
+        return c == ']' ? close_container(j, false, at) : begin_value(j, in, at);
     case AT_FIRST_KEY:
-        return c == '}' ? close_container(j, true, at) : at_key(j, c, at);
+        return c == '}' ? close_container(j, true, at) : at_key(j, in, at);
     case AT_KEY:
-        return at_key(j, c, at);
+        return at_key(j, in, at);
     case AT_COLON:
         return c == ':' ? go(j, AT_VALUE, at + 1) : fail(j, at);
     default:
@@ -267,10 +263,13 @@ static size_t in_bom(struct lp_json *j, char c, size_t at)
 
 /* --- strings ---------------------------------------------------------------------------------- */
 
-static size_t end_string(struct lp_json *j, size_t at)
+static size_t end_string(struct lp_json *j, struct lp_span in, size_t at)
 {
     emit(j, j->is_key ? LP_JSON_KEY : LP_JSON_STRING, j->offset + at + 1);
-    return go(j, j->is_key ? AT_COLON : AFTER_VALUE, at + 1);
+    if (!j->is_key)
+        return go(j, AFTER_VALUE, at + 1);
+    bool has_colon = at + 1 < in.len && in.ptr[at + 1] == ':'; /* as nearly always */
+    return has_colon ? go(j, AT_VALUE, at + 2) : go(j, AT_COLON, at + 1);
 }
 
 static size_t in_utf8(struct lp_json *j, struct lp_span in, size_t at)
@@ -290,12 +289,20 @@ static size_t in_string(struct lp_json *j, struct lp_span in, size_t at)
         return at;
     char c = in.ptr[at];
     if (c == '"')
-        return end_string(j, at);
+        return end_string(j, in, at);
     if (c == '\\') {
         j->has_escape = true;
         return go(j, IN_ESCAPE, at + 1);
     }
     return utf8_begin(&j->utf8, c) ? in_utf8(j, in, at + 1) : fail(j, at);
+}
+
+static size_t begin_string(struct lp_json *j, struct lp_span in, bool is_key, size_t at)
+{
+    j->is_key = is_key;
+    j->has_escape = false;
+    j->state = IN_STRING;
+    return in_string(j, in, at + 1);
 }
 
 /* The byte that a one letter escape stands for; 0 for a letter that is none. */
