@@ -95,8 +95,10 @@ static bool is_writers_field(enum lp_field_id id)
 
 static bool is_target(struct lp_span s)
 {
-    return s.len && lp_field_is_value(s) && lp_span_find(s, ' ') == s.len &&
-        lp_span_find(s, '\t') == s.len;
+    for (size_t i = 0; i < s.len; i++)
+        if ((unsigned char)s.ptr[i] <= ' ' || s.ptr[i] == 0x7F)
+            return false;
+    return s.len > 0;
 }
 
 static bool is_writable(const struct lp_head *head)
