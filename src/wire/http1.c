@@ -308,21 +308,40 @@ static int parse_status_line(struct lp_span line, struct lp_head *head)
     return err ? err : status == 101 ? LP_EUNSUPPORTED : LP_OK;
 }
 
+/* A field's line waits in the `name` of the field that it will be; those over the limit are only
+ * counted. */
+static void note_line(struct lp_head *head, struct lp_span line)
+{
+    if (head->field_count < LP_HEAD_FIELDS_MAX)
+        head->fields[head->field_count].name = line;
+    head->field_count++;
+}
+
+/* For a head that came in pieces; else `head_end` has noted the lines. */
+static void note_lines(struct lp_head *head, struct lp_span bytes)
+{
+    head->field_count = 0;
+    struct lp_span line = next_text_line(&bytes);
+    while ((line = next_text_line(&bytes)).len)
+        note_line(head, line);
+}
+
 static int parse_head(const struct lp_http1 *p, struct lp_span bytes)
 {
     struct lp_head *head = p->head;
     struct framing framing = {0};
+    uint32_t line_count = head->field_count;
     memset(head, 0, offsetof(struct lp_head, fields));
     head->bytes = bytes;
     head->is_request = p->side == LP_HTTP1_REQUESTS;
     head->method = p->answered_method;
     struct lp_span line = next_text_line(&bytes);
     int err = head->is_request ? parse_request_line(line, head) : parse_status_line(line, head);
-    while (!err && (line = next_text_line(&bytes)).len) {
+    while (!err && head->field_count < line_count) {
         if (head->field_count == LP_HEAD_FIELDS_MAX)
             return LP_ETOO_LONG;
         struct lp_field *field = &head->fields[head->field_count++];
-        err = parse_field(line, field);
+        err = parse_field(field->name, field);
         if (!err)
             err = note_field(&framing, field, head->is_request);
     }
@@ -344,19 +363,23 @@ static enum lp_http1_state state_after_head(const struct lp_head *head)
     LP_UNREACHABLE();
 }
 
-/* Looks at the lines of the head that are in `in`. How many bytes belong to the head, its empty
- * line included; 0 when that is not there yet. */
+/* Looks at the lines of the head that are in `in`, and notes them if it begins there. How many
+ * bytes belong to the head, its empty line included; 0 when that is not there yet. */
 static ptrdiff_t head_end(struct lp_http1 *p, struct lp_span in)
 {
     size_t held = p->held.len;
     size_t at = 0;
     bool after_cr = ends_with_cr(lp_buf_span(&p->held));
+    p->head->field_count = 0;
     for (;;) {
         ptrdiff_t n = line_end(lp_span_from(in, at), after_cr);
         if (n <= 0)
             return n;
+        size_t line_len = held + at + (size_t)n - p->line_start;
+        bool is_field = p->line_start && line_len > 2;
+        if (!held && is_field)
+            note_line(p->head, lp_span(in.ptr + at, line_len - 2));
         at += (size_t)n;
-        size_t line_len = held + at - p->line_start;
         p->line_start = (uint32_t)(held + at);
         if (line_len == 2)
             return (ptrdiff_t)at;
@@ -383,12 +406,15 @@ static int on_head(struct lp_http1 *p, struct lp_span *in, struct lp_http1_item 
         return (int)n;
     if (n == 0)
         return wait_for_more(p, in, bytes.len, p->head_max);
+    bool has_pieces = p->held.len > 0;
     p->line_start = 0;
     int err = join(p, in, (size_t)n, &bytes);
     if (err)
         return err;
     if (bytes.len == 2)
         return skip_empty_line(p);
+    if (has_pieces)
+        note_lines(p->head, bytes);
     err = parse_head(p, bytes);
     if (err)
         return err;
