@@ -331,11 +331,8 @@ void lp_link_send_head(struct lp_links *links, struct lp_stream s, struct lp_hea
         lp_http1_answering(&h1->parser, head->method);
     }
     h1->out_begun = true;
-    if (lp_http1_write_head(&link->out, head)) {
+    if (lp_http1_write_head(lp_link_out_buf(links, link), head))
         die(links, link, LP_CLOSE_RESET, LP_REASON_out_of_memory);
-        return;
-    }
-    lp_link_out(links, link, LP_SPAN(""));
 }
 
 bool lp_link_send_body(struct lp_links *links, struct lp_stream s, struct lp_span bytes)

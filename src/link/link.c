@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 
-enum { LINKS_MAX = 1 << 20, DRAIN_SLICE = 16384, DIRECT_MIN = 4096 };
+enum { LINKS_MAX = 1 << 20, DRAIN_SLICE = 16384, DIRECT_MIN = 4096, SPARE_MAX = 4096 };
 
 static int64_t perform(struct lp_links *links, const struct lp_action *action)
 {
@@ -25,6 +25,7 @@ int lp_links_init(struct lp_links *links, const struct lp_shell *shell, struct l
     lp_slab_init(&links->slab, sizeof(struct lp_link), LINKS_MAX);
     lp_list_init(&links->dirty);
     lp_list_init(&links->dying);
+    lp_buf_init(&links->spare, LP_LINK_OUT_MAX);
     links->head = calloc(1, sizeof *links->head);
     return links->head ? LP_OK : LP_ENOMEM;
 }
@@ -55,6 +56,7 @@ void lp_links_fini(struct lp_links *links)
         free_link(links, link);
     }
     lp_slab_fini(&links->slab);
+    lp_buf_release(&links->spare);
     free(links->by_conn);
     free(links->head);
     links->by_conn = NULL;
@@ -213,15 +215,33 @@ static void overflow(struct lp_links *links, struct lp_link *link)
     link->codec->lost(links, link, LP_REASON_out_of_memory);
 }
 
-void lp_link_out(struct lp_links *links, struct lp_link *link, struct lp_span bytes)
+struct lp_buf *lp_link_out_buf(struct lp_links *links, struct lp_link *link)
 {
-    if (link->state == LP_LINK_DEAD)
-        return;
-    if (lp_buf_append(&link->out, bytes)) {
-        overflow(links, link);
-        return;
+    if (!link->out.ptr) {
+        link->out = links->spare;
+        lp_buf_init(&links->spare, LP_LINK_OUT_MAX);
     }
     mark_dirty(links, link);
+    return &link->out;
+}
+
+/* Output that was written whole, and most is: its memory is used for the next one. */
+static void drop_out(struct lp_links *links, struct lp_link *link)
+{
+    if (!links->spare.ptr && link->out.cap <= SPARE_MAX) {
+        lp_buf_clear(&link->out);
+        links->spare = link->out;
+        lp_buf_init(&link->out, LP_LINK_OUT_MAX);
+    }
+    lp_buf_release(&link->out);
+}
+
+void lp_link_out(struct lp_links *links, struct lp_link *link, struct lp_span bytes)
+{
+    if (link->state == LP_LINK_DEAD || !bytes.len)
+        return;
+    if (lp_buf_append(lp_link_out_buf(links, link), bytes))
+        overflow(links, link);
 }
 
 /* How many bytes the shell took of the parts; negative when the connection broke (BROKEN comes). */
@@ -251,8 +271,12 @@ static void start_drain(struct lp_links *links, struct lp_link *link)
 /* Writes `out`; what is left goes to the shell as a drain. */
 static void write_out(struct lp_links *links, struct lp_link *link)
 {
-    if (link->state == LP_LINK_CONNECTING || link->draining_out || !link->out.len)
+    if (link->state == LP_LINK_CONNECTING || link->draining_out)
         return;
+    if (!link->out.len) {
+        drop_out(links, link);
+        return;
+    }
     struct lp_span part = lp_buf_span(&link->out);
     int64_t taken = write_parts(links, link, &part, 1);
     if (taken < 0) {
@@ -261,7 +285,7 @@ static void write_out(struct lp_links *links, struct lp_link *link)
     }
     lp_buf_consume(&link->out, (size_t)taken);
     if (!link->out.len) {
-        lp_buf_release(&link->out);
+        drop_out(links, link);
         return;
     }
     struct lp_buf empty = link->draining;

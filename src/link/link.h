@@ -8,6 +8,7 @@
 #ifndef LP_LINK_LINK_H
 #define LP_LINK_LINK_H
 
+#include "base/buf.h"
 #include "base/heap.h"
 #include "base/list.h"
 #include "link/message.h"
@@ -39,6 +40,7 @@ struct lp_links {
     struct lp_list dirty;
     struct lp_list dying;
     struct lp_head *head; /* where parsed heads are put; one is enough */
+    struct lp_buf spare;  /* memory of the last output that was written whole, for the next one */
     uint64_t now_us;
     uint32_t client_count;
     bool stopping;

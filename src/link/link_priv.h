@@ -91,6 +91,8 @@ extern const struct lp_link_codec lp_h1_codec;
 struct lp_link *lp_link_get(const struct lp_links *links, lp_id id);
 
 /* For codecs. */
+/* Where output is put; it leaves at the flush. */
+struct lp_buf *lp_link_out_buf(struct lp_links *links, struct lp_link *link);
 void lp_link_out(struct lp_links *links, struct lp_link *link, struct lp_span bytes);
 /* Bytes that are large and need no copy when the peer can take them at once; around them a small
  * prefix and suffix. */
