@@ -321,10 +321,11 @@ static void read_again(struct sim *w, uint64_t conn, uint64_t unused)
         sim_peer_reading(w, c, true);
 }
 
-static void read_slowly(struct sim *w, struct channel *ch, struct sim_request *r)
+static void read_slowly(struct sim *w, struct channel *ch)
 {
     uint64_t for_us = sim_between(w, 1000, 5000000);
-    r->may_cut = true;
+    for (uint32_t i = 0; i < ch->count; i++)
+        w->requests[ch->queue[i]].may_cut = true;
     if (sim_one_in(w, 3)) {
         sim_count(w, SIM_FAULT_client_stalls);
         for_us = 70000000;
@@ -338,13 +339,17 @@ static bool is_standing(enum sim_kind kind)
     return kind == SIM_KIND_get_stream || kind == SIM_KIND_sse_open || kind == SIM_KIND_resume;
 }
 
-static void half_close(struct sim *w, struct channel *ch, struct sim_request *r)
+/* Whoever waits for events or is of the modern era has left when it sends no more. */
+static void half_close(struct sim *w, struct channel *ch)
 {
     sim_count(w, SIM_FAULT_client_half_close);
     sim_peer_close(w, sim_conn_get(w, ch->conn), SIM_FIN);
     ch->is_last = true;
-    r->may_cut = r->may_cut || r->kind == SIM_KIND_modern || is_standing(r->kind) || r->want ||
-        r->kind == SIM_KIND_no_id_get;
+    for (uint32_t i = 0; i < ch->count; i++) {
+        struct sim_request *r = &w->requests[ch->queue[i]];
+        r->may_cut |= r->kind == SIM_KIND_modern || is_standing(r->kind) || r->want ||
+            r->kind == SIM_KIND_no_id_get;
+    }
 }
 
 static void misbehave(struct sim *w, struct channel *ch, uint32_t number)
@@ -355,9 +360,9 @@ static void misbehave(struct sim *w, struct channel *ch, uint32_t number)
     else if (sim_one_in(w, 14))
         sim_at(w, sim_between(w, 0, 300000), leave, ch->conn, number);
     if (!ch->is_uploading && sim_one_in(w, 20))
-        half_close(w, ch, r);
+        half_close(w, ch);
     if (w->plan.slow_readers && sim_one_in(w, 6))
-        read_slowly(w, ch, r);
+        read_slowly(w, ch);
 }
 
 void sim_client_send(struct sim *w, uint32_t number)

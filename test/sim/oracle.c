@@ -97,8 +97,14 @@ void sim_oracle_runs(struct sim *w, uint32_t number, struct lp_span body)
 
 void sim_oracle_sees(struct sim *w, struct lp_span bytes)
 {
-    if (lp_span_search(bytes, LP_SPAN(SIM_ID_MARK)) < bytes.len)
-        sim_fail(w, "a client sees a session id of a replica");
+    size_t at = lp_span_search(bytes, LP_SPAN(SIM_ID_MARK));
+    if (at == bytes.len)
+        return;
+    size_t from = at > 60 ? at - 60 : 0;
+    char around[121] = "";
+    for (size_t i = 0; i < sizeof around - 1 && from + i < bytes.len; i++)
+        around[i] = (char)(bytes.ptr[from + i] < ' ' ? '.' : bytes.ptr[from + i]);
+    sim_fail(w, "a client sees a session id of a replica: %s", around);
 }
 
 static bool gateway_had_trouble(const struct sim *w, const struct sim_request *r)

@@ -280,7 +280,7 @@ static void on_head(struct sim *w, struct sim_served *s, const struct lp_head *h
     struct lp_span id = lp_head_value(head, LP_FIELD_MCP_SESSION_ID);
     s->turn++;
     s->is_busy = true;
-    s->has_body = false;
+    s->has_body = s->is_early = false;
     s->number = number_in(w, head);
     s->method = head->method;
     s->has_session = id.ptr != NULL;
@@ -300,6 +300,7 @@ static void on_head(struct sim *w, struct sim_served *s, const struct lp_head *h
         if (r)
             r->accepts_any = true;
         s->has_session = false;
+        s->is_early = true;
         sim_at(w, sim_below(w, 20000), serve_now, s->conn, s->turn);
     }
 }
@@ -311,7 +312,9 @@ static void on_end(struct sim *w, struct sim_served *s)
     s->has_body = true;
     if (s->number)
         sim_oracle_runs(w, s->number, lp_buf_span(&s->body));
-    sim_at(w, 1 + sim_below(w, sim_one_in(w, 20) ? 2000000 : 5000), serve_now, s->conn, s->turn);
+    if (!s->is_early) /* else it is answered already, or soon will be */
+        sim_at(
+            w, 1 + sim_below(w, sim_one_in(w, 20) ? 2000000 : 5000), serve_now, s->conn, s->turn);
 }
 
 static void on_item(struct sim *w, struct sim_served *s, const struct lp_http1_item *item)

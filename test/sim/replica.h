@@ -24,6 +24,7 @@ struct sim_served {
     struct lp_http1 parser;
     bool is_busy;    /* a request is being answered */
     bool has_body;   /* ... and was all read */
+    bool is_early;   /* ... and is answered before that */
     uint32_t turn;   /* counts requests, so that old steps find out */
     uint32_t number; /* of the client's request; 0: the gateway made it */
     enum lp_method method;
