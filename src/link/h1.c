@@ -199,7 +199,7 @@ static bool may_feed(const struct lp_link *link)
 static size_t input(struct lp_links *links, struct lp_link *link, struct lp_span bytes)
 {
     struct lp_h1 *h1 = &link->h1;
-    if (!link->is_client && !h1->open) {
+    if (!link->is_client && !h1->open && bytes.len) {
         /* An idle replica connection has nothing to say: not fit for use any more. */
         die(links, link, LP_CLOSE_NOW, LP_REASON_upstream_garbled);
         return bytes.len;
@@ -229,7 +229,9 @@ static size_t input(struct lp_links *links, struct lp_link *link, struct lp_span
 static void eof_of_client(struct lp_links *links, struct lp_link *link)
 {
     struct lp_h1 *h1 = &link->h1;
-    if (!h1->open)
+    if (!h1->open && lp_link_waiting(link))
+        lp_link_finish(links, link, LP_CLOSE_LINGER); /* it may only have half closed */
+    else if (!h1->open)
         die(links, link, LP_CLOSE_NOW, LP_REASON_client_left);
     else if (!h1->in_ended)
         die(links, link, LP_CLOSE_NOW, LP_REASON_client_left);
@@ -400,9 +402,11 @@ void lp_link_abort(struct lp_links *links, struct lp_stream s)
         return;
     struct lp_h1 *h1 = &link->h1;
     h1->open = false;
-    /* A counted or chunked body that stops short is seen as cut, and what was sent before still
-     * arrives; a body that ends with its connection looks whole unless the connection is reset. */
-    if (link->is_client && h1->out_begun && h1->out_kind != LP_BODY_UNTIL_CLOSE)
+    /* A counted or chunked body that stops short is seen as cut, and so is a missing head, and what
+     * was sent before (an earlier answer too) still arrives; a body that ends with its connection
+     * looks whole unless the connection is reset. */
+    bool looks_whole = h1->out_begun && h1->out_kind == LP_BODY_UNTIL_CLOSE;
+    if (link->is_client && !looks_whole)
         lp_link_finish(links, link, LP_CLOSE_LINGER);
     else
         lp_link_kill(links, link, link->is_client ? LP_CLOSE_RESET : LP_CLOSE_NOW);
