@@ -196,6 +196,18 @@ static void on_stop(struct lp_engine *e)
     lp_links_stop(&e->links);
 }
 
+/* What is not over by now is ended; who does not even take the end is cut a moment later. */
+static void on_stop_deadline(struct lp_engine *e)
+{
+    enum { MOMENT_US = 100000 };
+    if (!e->exchanges.live_count) {
+        lp_links_cut(&e->links);
+        return;
+    }
+    end_standing_streams(e, true);
+    lp_engine_arm(e, &e->stop_timer, e->mono_us + MOMENT_US);
+}
+
 static void on_timer(struct lp_engine *e, struct lp_timer *timer)
 {
     switch (timer->kind) {
@@ -213,7 +225,7 @@ static void on_timer(struct lp_engine *e, struct lp_timer *timer)
         lp_engine_arm(e, timer, e->mono_us + SWEEP_US);
         return;
     case LP_TIMER_STOP:
-        end_standing_streams(e, true);
+        on_stop_deadline(e);
         return;
     default:
         break;

@@ -40,6 +40,7 @@ enum {
     LP_REPLACE_TRIES_MAX = 6,
     LP_SSE_HOLD_MAX = 65536,
     LP_ENGINES_MAX = 64,
+    LP_FIELDS_ADDED_MAX = 8, /* to a head that is passed on */
     LP_SPARES_MAX = 64,
     LP_SPARE_BYTES_MAX = 4096,
 };

@@ -177,6 +177,8 @@ static enum lp_reason judge_head(
 {
     if (head->minor && !head->expect_continue && lp_head_value(head, LP_FIELD_EXPECT).ptr)
         return LP_REASON_bad_expectation;
+    if (head->field_count > LP_HEAD_FIELDS_MAX - LP_FIELDS_ADDED_MAX)
+        return LP_REASON_head_too_large;
     enum lp_reason reason = find_way(e, x);
     if (reason)
         return reason;
@@ -280,7 +282,8 @@ static void begin_streaming(struct lp_engine *e, struct lp_exchange *x)
 
 static void hold_body(struct lp_engine *e, struct lp_exchange *x, struct lp_span bytes)
 {
-    x->body.max = may_stream(x) ? LP_BODY_HELD_MAX * 3 : (size_t)x->server->conf->body_max;
+    x->body.max =
+        may_stream(x) ? LP_BODY_HELD_MAX + 2 * LP_LINK_HELD_MAX : (size_t)x->server->conf->body_max;
     if (lp_buf_append(&x->body, bytes)) {
         lp_answer(e, x, LP_REASON_out_of_memory, NULL);
         return;

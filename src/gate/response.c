@@ -53,7 +53,7 @@ static void copy_fields(
             continue;
         if (connection.ptr && lp_field_list_has(connection, field->name))
             continue;
-        if (head->field_count < LP_HEAD_FIELDS_MAX)
+        if (head->field_count < LP_HEAD_FIELDS_MAX - LP_FIELDS_ADDED_MAX)
             head->fields[head->field_count++] = *field;
     }
 }

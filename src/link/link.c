@@ -425,14 +425,15 @@ static void on_read(struct lp_links *links, struct lp_link *link, struct lp_span
 static void go_on(struct lp_links *links, struct lp_link *link)
 {
     link->go_on_due = false;
-    while (link->held.len) {
-        size_t taken = link->codec->input(links, link, lp_buf_span(&link->held));
+    /* Once at least: the end of a message may be due though its last byte was taken before a pause.
+     */
+    size_t taken;
+    do {
+        taken = link->codec->input(links, link, lp_buf_span(&link->held));
         if (link->state != LP_LINK_OPEN)
             return;
         lp_buf_consume(&link->held, taken);
-        if (!taken)
-            break;
-    }
+    } while (link->held.len && taken);
     if (!link->held.len)
         lp_buf_release(&link->held);
     if (link->held.len < LP_LINK_HELD_MAX / 2 && !link->h1.paused)
@@ -519,6 +520,18 @@ void lp_link_rearm(struct lp_links *links, struct lp_link *link)
         overflow(links, link);
 }
 
+void lp_links_hurry(struct lp_links *links, uint64_t stalled_us)
+{
+    uint32_t cursor = 0;
+    lp_id id;
+    for (struct lp_link *link; (link = lp_slab_next(&links->slab, &cursor, &id));) {
+        if (link->state == LP_LINK_DEAD || !link->is_client || link->stalled_us <= stalled_us)
+            continue;
+        link->stalled_us = stalled_us;
+        lp_link_rearm(links, link);
+    }
+}
+
 void lp_links_timer(struct lp_links *links, struct lp_timer *timer, uint64_t now_us)
 {
     links->now_us = now_us;
@@ -536,6 +549,15 @@ void lp_links_timer(struct lp_links *links, struct lp_timer *timer, uint64_t now
     }
     link->codec->timeout(links, link);
     lp_link_rearm(links, link);
+}
+
+void lp_links_cut(struct lp_links *links)
+{
+    uint32_t cursor = 0;
+    lp_id id;
+    for (struct lp_link *link; (link = lp_slab_next(&links->slab, &cursor, &id));)
+        if (link->is_client && link->state != LP_LINK_DEAD)
+            lp_link_kill(links, link, LP_CLOSE_RESET);
 }
 
 /* --- small questions --- */

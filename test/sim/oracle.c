@@ -450,9 +450,22 @@ static uint64_t ended_exchanges(const struct lp_engine *e)
     return sum;
 }
 
+/* What still goes on when nothing should: the first thing to know of it. */
+static void tell_open(struct sim *w, const struct lp_engine *e)
+{
+    uint32_t cursor = 0;
+    lp_id id;
+    for (struct lp_exchange *x; (x = lp_slab_next(&e->exchanges, &cursor, &id));)
+        sim_say(w,
+            "open since %llu us: phase %d, client %d (begun %d, left %d, blocked %d), leg %d",
+            (unsigned long long)x->begun_us, x->phase, x->down_open, x->down_begun, x->client_left,
+            x->down_blocked, x->leg.open);
+}
+
 static void check_counters(struct sim *w, const struct sim_engine *s)
 {
     const struct lp_engine *e = s->engine;
+    tell_open(w, e);
     const uint64_t *cells = e->metrics.cells;
     uint64_t ended = ended_exchanges(e);
     if (cells[LP_METRIC_REQUESTS] != ended || cells[LP_METRIC_REQUESTS_OPEN] || s->lines != ended)

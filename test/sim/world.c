@@ -405,7 +405,11 @@ static bool is_busy(const struct sim *w)
 
 static void run_until_quiet(struct sim *w)
 {
-    enum { WORKING_US = 600 * SECOND_US, SETTLING_US = 700 * SECOND_US };
+    enum {
+        WORKING_US = 600 * SECOND_US,
+        SETTLING_US = 700 * SECOND_US,
+        QUIET_US = 62 * SECOND_US, /* longer than a call goes on whose client has left */
+    };
     uint64_t begun_us = w->now_us;
     while (!w->failed && is_busy(w) && w->now_us - begun_us < WORKING_US)
         sim_go(w, w->now_us + SECOND_US);
@@ -416,7 +420,7 @@ static void run_until_quiet(struct sim *w)
     begun_us = w->now_us;
     do
         sim_go(w, w->now_us + SECOND_US);
-    while (!w->failed && (is_busy(w) || w->now_us - begun_us < 4 * SECOND_US) &&
+    while (!w->failed && (is_busy(w) || w->now_us - begun_us < QUIET_US) &&
         w->now_us - begun_us < SETTLING_US);
 }
 

@@ -313,6 +313,21 @@ suite('odd but legal, and what is refused', () => {
     assert.ok([414, 431].includes(target.status));
   });
 
+  test('with as many fields as are allowed none is lost, one more is 431', async t => {
+    const { limpet, peer, id } = await overRaw(t, ok);
+    const statuses = new Set();
+    for (let count = 105; count <= 126; count++) {
+      const many = Object.fromEntries(Array.from({ length: count }, (_, i) => [`X-${i}`, 'v']));
+      const answer = await exchange(limpet, { 'Mcp-Session-Id': id, ...many });
+      statuses.add(answer.status);
+      if (answer.status === 431) continue;
+      const { headers } = peer.requests.at(-1);
+      assert.equal(headers['mcp-session-id'], 'u1');
+      assert.equal(headers[`x-${count - 1}`], 'v');
+    }
+    assert.deepEqual([...statuses], [200, 431]);
+  });
+
   test('an unknown path is 404, but not a lost session', async t => {
     const limpet = await gateway(t, { replicas: urls(await tinies(t, 1)) });
     for (const path of ['/', '/mcp/', '/mcpx', '/MCP', '/a/mcp', '/.well-known/x']) {
