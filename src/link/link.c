@@ -520,18 +520,6 @@ void lp_link_rearm(struct lp_links *links, struct lp_link *link)
         overflow(links, link);
 }
 
-void lp_links_hurry(struct lp_links *links, uint64_t stalled_us)
-{
-    uint32_t cursor = 0;
-    lp_id id;
-    for (struct lp_link *link; (link = lp_slab_next(&links->slab, &cursor, &id));) {
-        if (link->state == LP_LINK_DEAD || !link->is_client || link->stalled_us <= stalled_us)
-            continue;
-        link->stalled_us = stalled_us;
-        lp_link_rearm(links, link);
-    }
-}
-
 void lp_links_timer(struct lp_links *links, struct lp_timer *timer, uint64_t now_us)
 {
     links->now_us = now_us;

@@ -69,8 +69,6 @@ void lp_links_flush(struct lp_links *links);
 /* From now on a client's connection ends after its answer; idle ones end at once. */
 void lp_links_stop(struct lp_links *links);
 
-/* From now on a client that takes nothing of what waits for it for that long is cut off. */
-void lp_links_hurry(struct lp_links *links, uint64_t stalled_us);
 /* Cuts every client's connection, without callbacks. */
 void lp_links_cut(struct lp_links *links);
 
