@@ -138,6 +138,15 @@ bool sim_gateway_is_up(const struct sim *w, uint32_t index)
     return w->gateways[index].engines[0].engine != NULL;
 }
 
+bool sim_gateway_is_busy(const struct sim *w, uint32_t index)
+{
+    const struct sim_gateway *g = &w->gateways[index];
+    for (uint32_t i = 0; i < g->engine_count && g->engines[i].engine; i++)
+        if (g->engines[i].engine->exchanges.live_count)
+            return true;
+    return false;
+}
+
 void sim_emit(struct sim_engine *s, struct lp_event *event)
 {
     struct sim *w = s->w;

@@ -111,10 +111,6 @@ static void pump_peer_out(struct sim *w, struct sim_conn *c)
 static size_t cut_read(struct sim *w, size_t n)
 {
     size_t max = n < READ_MAX ? n : READ_MAX;
-    if (w->plan.giant_reads && n > READ_MAX) {
-        sim_count(w, SIM_FAULT_giant_read);
-        return n;
-    }
     if (w->plan.split == 0 || sim_one_in(w, 2))
         return max;
     size_t cut = 1 + sim_below(w, (uint32_t)max);

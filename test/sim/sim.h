@@ -32,7 +32,6 @@ struct sim_conn;
 
 #define SIM_FAULTS(X)                                                                              \
     X(split_read)                                                                                  \
-    X(giant_read)                                                                                  \
     X(partial_write)                                                                               \
     X(late_drain)                                                                                  \
     X(broken_write)                                                                                \
@@ -160,7 +159,6 @@ struct sim_plan {
     bool streams;         /* GET streams are offered (else 405) */
     bool strict_streams;  /* a second one gets 409 */
     bool rotates;         /* a key rotation is under way */
-    bool giant_reads;
     bool slow_readers;
     bool is_loopback;
     bool has_lists; /* hosts, origins and more dialects are configured */
@@ -321,6 +319,8 @@ const char *sim_kind_name(enum sim_kind kind);
 void sim_gateway_start(struct sim *w, uint32_t index, uint32_t removed);
 void sim_gateway_kill(struct sim *w, uint32_t index);
 void sim_gateway_stop(struct sim *w, uint32_t index);
+/* Exchanges go on though no client waits: a replica is read on behalf of one that has left. */
+bool sim_gateway_is_busy(const struct sim *w, uint32_t index);
 bool sim_gateway_is_up(const struct sim *w, uint32_t index);
 void sim_emit(struct sim_engine *engine, struct lp_event *event);
 void sim_gateway_fini(struct sim *w, uint32_t index);

@@ -238,7 +238,7 @@ static void make_plan(struct sim *w)
     p->engines = 1 + sim_below(w, SIM_ENGINES_MAX);
     p->replicas = 2 + sim_below(w, SIM_REPLICAS_MAX - 1);
     p->clients = 2 + sim_below(w, SIM_CLIENTS_MAX - 1);
-    p->steps = 6 + sim_below(w, 16);
+    p->steps = 10 + sim_below(w, 70);
     p->fault_in = is_calm ? 0 : pick(w, 0, 8, 20, 60);
     p->chaos_us = is_calm ? 0 : pick(w, 0, 2000000, 5000000, 15000000);
     p->split = sim_below(w, 3);
@@ -247,7 +247,6 @@ static void make_plan(struct sim *w)
     p->latency_us = pick(w, 50, 500, 3000, 20000);
     p->mail_us = pick(w, 20, 1000, 100000, sim_one_in(w, 2) ? 2000000 : 200000);
     p->no_room_in = is_calm ? 0 : pick(w, 0, 0, 0, 25);
-    p->giant_reads = sim_one_in(w, 6);
     p->slow_readers = !is_calm && sim_one_in(w, 3);
     plan_servers(w, p);
 }
@@ -397,6 +396,9 @@ static void build(struct sim *w)
 
 static bool is_busy(const struct sim *w)
 {
+    for (uint32_t i = 0; i < w->plan.gateways && w->is_settling; i++)
+        if (sim_gateway_is_busy(w, i))
+            return true;
     for (uint32_t i = 0; i < w->plan.clients; i++)
         if (w->clients[i].steps_left || w->clients[i].open)
             return true;
