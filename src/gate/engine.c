@@ -101,12 +101,12 @@ void lp_engine_free(struct lp_engine *e)
     free_exchanges(e);
     if (e->links.head)
         lp_links_fini(&e->links);
+    lp_heap_fini(&e->timers); /* while all that holds a timer is still there */
     for (uint32_t i = 0; e->servers && i < e->conf->server_count; i++)
         lp_fleet_fini(&e->servers[i].fleet);
     free(e->servers);
     free(e->out_head);
     lp_home_fini(e);
-    lp_heap_fini(&e->timers);
     free(e);
 }
 
