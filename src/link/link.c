@@ -264,6 +264,7 @@ static void start_drain(struct lp_links *links, struct lp_link *link)
         waiting.len = DRAIN_SLICE;
     struct lp_action action = {.kind = LP_ACT_DRAIN, .conn = link->conn, .u.drain = waiting};
     link->draining_out = true;
+    link->wrote_us = links->now_us; /* the peer begins to be slow now, not when it last was quick */
     perform(links, &action);
     lp_link_rearm(links, link);
 }
@@ -438,7 +439,7 @@ static void go_on(struct lp_links *links, struct lp_link *link)
         lp_buf_release(&link->held);
     if (link->held.len < LP_LINK_HELD_MAX / 2 && !link->h1.paused)
         lp_link_reading(links, link, true);
-    if (link->eof && !link->held.len)
+    if (link->eof && !link->held.len && !link->h1.paused)
         link->codec->eof(links, link);
 }
 
@@ -447,7 +448,8 @@ static void on_eof(struct lp_links *links, struct lp_link *link)
     link->eof = true;
     if (link->state == LP_LINK_CLOSING)
         return;
-    if (!link->held.len)
+    /* While it is paused the end of the message may be due, though all its bytes were taken. */
+    if (!link->held.len && !link->h1.paused)
         link->codec->eof(links, link);
 }
 
