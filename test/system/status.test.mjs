@@ -186,7 +186,8 @@ suite('every way to lose a session', () => {
     const [oldKey, nextKey] = [newKey(), newKey()];
     const both = [{ name: 'a', path: '/a', replicas: urls([one, two]), balance: 'round_robin' },
       { name: 'b', path: '/b', replicas: urls([three]) }];
-    const limpet = await gateway(t, { servers: both, key: keyFile(t, oldKey) });
+    const limpet = await gateway(t, { servers: both, key: keyFile(t, oldKey),
+      flags: ['--threads', '1'] }); // round robin is each thread's own
     const unknownKey = await Session.open(limpet.at('/a'));
     limpet.key = keyFile(t, nextKey);
     await limpet.restart();
