@@ -278,6 +278,13 @@ static bool is_standing(const struct sim_request *r)
         r->kind == SIM_KIND_sse_open || r->kind == SIM_KIND_no_id_get;
 }
 
+/* Bodies that end with their connection, and a process at either end of it that was killed. */
+static bool may_look_whole(const struct sim *w, const struct sim_request *r)
+{
+    return (r->wrote_until_close && replica_had_trouble(w, r)) ||
+        (r->http10 && gateway_had_trouble(w, r));
+}
+
 static void check_events(struct sim *w, uint32_t number, struct lp_span seen)
 {
     const struct sim_request *r = &w->requests[number];
@@ -291,8 +298,7 @@ static void check_events(struct sim *w, uint32_t number, struct lp_span seen)
     if (is_dead && !replica_had_trouble(w, r))
         sim_fail(w, "#%u is told that its call is dead, and it is not", number);
     bool is_whole = r->wrote_all && seen.len >= wrote.len;
-    bool may_stop =
-        is_dead || is_standing(r) || (r->wrote_until_close && replica_had_trouble(w, r));
+    bool may_stop = is_dead || is_standing(r) || may_look_whole(w, r);
     if (r->outcome == SIM_ANSWERED && !is_whole && !may_stop)
         sim_fail(w, "#%u: a stream that was broken off looks whole", number);
 }
@@ -382,7 +388,7 @@ static void check_answer(struct sim *w, uint32_t number)
         check_own_answer(w, number);
         return;
     }
-    if (!r->wrote_all && !(r->wrote_until_close && replica_had_trouble(w, r)))
+    if (!r->wrote_all && !may_look_whole(w, r))
         sim_fail(w, "#%u: an answer that was broken off looks whole", number);
     check_ticket(w, number);
     if (r->status == 409)
