@@ -25,14 +25,19 @@ static bool is_hex(char c)
     return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
+static bool is_unreserved(char c)
+{
+    return is_alpha(c) || is_digit(c) || c == '.' || c == '-' || c == '_' || c == '~';
+}
+
 /* Unreserved characters, sub-delimiters and whole percent-encodings (RFC 3986 2.1 to 2.3), and
  * those in `extra`: only that separates the rules of the parts. */
 static bool is_part(struct lp_span s, struct lp_span extra)
 {
-    const struct lp_span marks = LP_SPAN("-._~!$&'()*+,;=");
+    const struct lp_span marks = LP_SPAN("!$&'()*+,;=");
     for (size_t i = 0; i < s.len; i++) {
         char c = s.ptr[i];
-        if (is_alpha(c) || is_digit(c))
+        if (is_unreserved(c))
             continue;
         if (c == '%') {
             if (s.len - i < 3 || !is_hex(s.ptr[i + 1]) || !is_hex(s.ptr[i + 2]))
