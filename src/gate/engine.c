@@ -98,10 +98,10 @@ void lp_engine_free(struct lp_engine *e)
 {
     if (!e)
         return;
-    free_exchanges(e);
     if (e->links.head)
         lp_links_fini(&e->links);
     lp_heap_fini(&e->timers); /* while all that holds a timer is still there */
+    free_exchanges(e);
     for (uint32_t i = 0; e->servers && i < e->conf->server_count; i++)
         lp_fleet_fini(&e->servers[i].fleet);
     free(e->servers);
