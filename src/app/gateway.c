@@ -281,11 +281,12 @@ static int start(struct gateway *g)
     status = load_keys(g);
     if (status == LP_EXIT_OK)
         status = start_workers(g);
-    if (status == LP_EXIT_OK)
-        status = open_listeners(g);
+    /* Before anybody can connect: who sees the port open may send a signal right then. */
     struct lp_signals_args signals = {g, on_stop, on_hangup};
     if (status == LP_EXIT_OK && lp_signals_open(g->loops[0], &signals))
         status = lp_app_fail(LP_EXIT_FAILED, "cannot start: signals cannot be watched");
+    if (status == LP_EXIT_OK)
+        status = open_listeners(g);
     if (status == LP_EXIT_OK)
         say_start(g, descriptors);
     return status;
