@@ -128,6 +128,7 @@ static void on_head(struct sim *w, struct channel *ch, const struct lp_head *hea
     struct lp_span id = lp_head_value(head, LP_FIELD_MCP_SESSION_ID);
     struct lp_span rest, type = lp_head_value(head, LP_FIELD_CONTENT_TYPE);
     r->has_head = true;
+    r->head_us = w->now_us;
     r->status = head->status;
     r->got_sse = lp_span_eq(lp_span_split(type, ';', &rest), LP_SPAN("text/event-stream"));
     sim_say(w, "#%u gets %u %s", number, r->status, r->got_sse ? "(events)" : "");
@@ -394,6 +395,7 @@ void sim_client_send(struct sim *w, uint32_t number)
     } else {
         sim_peer_write(w, sim_conn_get(w, ch->conn), lp_buf_span(&r->text));
     }
+    sim_oracle_sent(w, number);
     misbehave(w, ch, number);
 }
 

@@ -175,7 +175,7 @@ static void break_engine(struct sim *w, uint64_t id, uint64_t unused)
 {
     (void)unused;
     struct sim_conn *c = sim_conn_get(w, id);
-    if (!c || c->engine_done)
+    if (!c || c->engine_done || !c->is_open)
         return;
     struct sim_engine *engine = c->engine;
     c->engine_done = true;
@@ -378,9 +378,9 @@ lp_id sim_dial(struct sim *w, struct sim_engine *engine, const struct sim_peer_o
     c->is_client = true;
     c->ops = ops;
     c->peer = peer;
+    uint32_t host = 2 + sim_below(w, 9), port = 1024 + sim_below(w, 60000);
     snprintf(c->facts_peer, sizeof c->facts_peer,
-        sim_one_in(w, 4) ? "[2001:db8::%u]:%u" : "192.0.2.%u:%u", 2 + sim_below(w, 9),
-        1024 + sim_below(w, 60000));
+        sim_one_in(w, 4) ? "[2001:db8::%u]:%u" : "192.0.2.%u:%u", host, port);
     sim_at(w, latency(w, c), accept_client, c->id, 0);
     return c->id;
 }

@@ -141,6 +141,15 @@ static bool is_removed(const struct sim *w, const struct sim_request *r, uint32_
     return true;
 }
 
+void sim_oracle_sent(struct sim *w, uint32_t number)
+{
+    struct sim_request *r = &w->requests[number];
+    const struct sim_session *s = sim_session_of(w, r);
+    /* Its gateway may have another list by the time the answer is read. */
+    if (s && is_removed(w, r, s->replica))
+        r->may_404 = true;
+}
+
 static bool may_be_lost(struct sim *w, const struct sim_request *r)
 {
     const struct sim_session *s = sim_session_of(w, r);
@@ -355,7 +364,7 @@ static void check_409(struct sim *w, uint32_t number)
         bool is_it = old->session == r->session && old->kind == SIM_KIND_get_stream &&
             old->outcome == SIM_OPEN && old->has_head && old->gateway == r->gateway &&
             old->epoch == r->epoch && s->stream == i;
-        bool is_old = old->begun_us + SETTLED_US < r->begun_us &&
+        bool is_old = old->head_us + SETTLED_US < r->begun_us &&
             w->replicas[s->replica].unseen_us < old->begun_us;
         if (is_it && is_old && r->runs > 0)
             sim_fail(

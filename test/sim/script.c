@@ -70,10 +70,11 @@ static void compose(struct sim *w, uint32_t number, const struct draft *d)
 {
     struct sim_request *r = &w->requests[number];
     char line[2600];
+    bool is_absolute = sim_one_in(w, 20) && !r->want;
+    bool has_query = d->target[0] == '/' && !strchr(d->target, '?') && sim_one_in(w, 10);
     snprintf(line, sizeof line, "%s %s%s%s HTTP/1.%d\r\nHost: %s\r\nX-Sim: %u\r\n", d->method,
-        sim_one_in(w, 20) && !r->want ? "http://gate.sim" : "", d->target,
-        d->target[0] == '/' && !strchr(d->target, '?') && sim_one_in(w, 10) ? "?q=1" : "",
-        d->http10 ? 0 : 1, d->host ? d->host : host_of(w), number);
+        is_absolute ? "http://gate.sim" : "", d->target, has_query ? "?q=1" : "", d->http10 ? 0 : 1,
+        d->host ? d->host : host_of(w), number);
     put(&r->text, line);
     r->http10 = d->http10;
     r->has_auth = !sim_one_in(w, 5);

@@ -169,10 +169,10 @@ static void open_old_sse(struct sim *w, struct sim_served *s)
     if (is_absolute || is_foreign)
         snprintf(origin, sizeof origin, "http://%s",
             is_foreign ? "elsewhere.sim" : w->replicas[s->replica].authority);
-    snprintf(address, sizeof address, "%s%s?%s%s%s", origin,
-        sim_one_in(w, 2) || is_absolute ? "/up/messages" : "messages",
-        sim_one_in(w, 2) ? "tenant=7&session_id=" : "sessionId=", session->id,
-        sim_one_in(w, 3) ? "&keep=me" : "");
+    const char *path = is_absolute || sim_one_in(w, 2) ? "/up/messages" : "messages";
+    const char *key = sim_one_in(w, 2) ? "tenant=7&session_id=" : "sessionId=";
+    const char *rest = sim_one_in(w, 3) ? "&keep=me" : "";
+    snprintf(address, sizeof address, "%s%s?%s%s%s", origin, path, key, session->id, rest);
     if (is_foreign) {
         struct sim_request *r = sim_served_request(w, s);
         session->usable = false;

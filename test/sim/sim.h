@@ -251,6 +251,7 @@ struct sim_request {
     /* at the client */
     enum sim_outcome outcome;
     bool has_head, got_sse;
+    uint64_t head_us;
     uint16_t status;
     struct lp_buf got;
     char got_ticket[SIM_TICKET_MAX];
@@ -407,6 +408,8 @@ void sim_oracle_reached(
     struct sim *w, uint32_t number, uint32_t replica, struct lp_span session_id);
 /* It was all there and is being carried out. */
 void sim_oracle_runs(struct sim *w, uint32_t number, struct lp_span body);
+/* The client sends it. */
+void sim_oracle_sent(struct sim *w, uint32_t number);
 /* The request has ended at the client. */
 void sim_oracle_ended(struct sim *w, uint32_t number);
 /* An engine is about to go: what it counted is kept. */
