@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-enum { CAP_FIRST = 512 };
+enum { CAP_FIRST = 256 };
 
 static void check(const struct lp_buf *buf)
 {

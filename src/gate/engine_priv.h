@@ -134,8 +134,8 @@ struct lp_exchange {
     struct lp_leg leg;
     uint32_t attempts;
     uint32_t replace_tries;
-    struct lp_kept_head answer; /* while judging */
-    struct lp_buf held;         /* its body so far */
+    struct lp_kept_head *answer; /* while judging */
+    struct lp_buf held;          /* its body so far */
     bool answer_done;
 
     /* an event stream on its way to the client */
@@ -258,6 +258,8 @@ void lp_exchange_over(struct lp_engine *e, struct lp_exchange *x, enum lp_reason
 void lp_exchange_bury(struct lp_engine *e);
 /* The request's body is not needed any more. */
 void lp_exchange_drop_body(struct lp_engine *e, struct lp_exchange *x);
+/* Nor is the request: an answer that may take hours has begun, and no other will be given. */
+void lp_exchange_drop_request(struct lp_engine *e, struct lp_exchange *x);
 void lp_spares_fini(struct lp_spares *spares);
 void lp_exchange_timer(struct lp_engine *e, struct lp_exchange *x);
 /* The client's side cannot be answered any more, or needs no answer. */

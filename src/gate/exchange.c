@@ -40,6 +40,36 @@ static void drop_arena(struct lp_spares *spares, struct lp_arena *arena)
     spares->arenas[spares->arena_count++] = *arena;
 }
 
+/* What the access line and an error event still tell moves into the buffer of the body, whose own
+ * use is over; without memory all of it stays where it is. */
+void lp_exchange_drop_request(struct lp_engine *e, struct lp_exchange *x)
+{
+    if (!x->body_done)
+        return;
+    struct lp_span *told[] = {
+        &x->record.peer, &x->record.http_method, &x->record.path, &x->record.trace_id, &x->env.id};
+    enum { COUNT = sizeof told / sizeof *told };
+    size_t bytes = 0;
+    char *at;
+    for (size_t i = 0; i < COUNT; i++)
+        bytes += told[i]->len;
+    lp_buf_clear(&x->body);
+    if (lp_buf_reserve(&x->body, bytes, &at))
+        return;
+    for (size_t i = 0; i < COUNT; i++) {
+        if (told[i]->len)
+            memcpy(at, told[i]->ptr, told[i]->len);
+        *told[i] = lp_span(at, told[i]->len);
+        at += told[i]->len;
+    }
+    lp_buf_commit(&x->body, bytes);
+    x->client_id = x->target = x->ticket.upstream_id = lp_span(NULL, 0);
+    x->request = (struct lp_kept_head){.method = x->request.method};
+    x->answer = NULL;
+    drop_arena(&e->spares, &x->arena);
+    lp_arena_init(&x->arena, LP_ARENA_MAX);
+}
+
 void lp_spares_fini(struct lp_spares *spares)
 {
     while (spares->arena_count)

@@ -279,7 +279,8 @@ static bool is_missing_id(const struct lp_exchange *x, uint16_t status)
 static void begin_judging(struct lp_engine *e, struct lp_exchange *x, const struct lp_head *head)
 {
     lp_exchange_set_phase(x, LP_PHASE_JUDGING);
-    if (lp_head_keep(x, head, &x->answer))
+    x->answer = lp_arena_alloc(&x->arena, sizeof *x->answer);
+    if (!x->answer || lp_head_keep(x, head, x->answer))
         lp_answer(e, x, LP_REASON_out_of_memory, NULL);
 }
 
@@ -363,7 +364,7 @@ static void start_replacing(struct lp_engine *e, struct lp_exchange *x)
 
 static void pass_judged(struct lp_engine *e, struct lp_exchange *x)
 {
-    pass_head(e, x, &x->answer, id_to_show(x, &x->answer));
+    pass_head(e, x, x->answer, id_to_show(x, x->answer));
     if (x->phase == LP_PHASE_OVER)
         return;
     struct lp_span held = lp_buf_span(&x->held);
@@ -382,10 +383,11 @@ static void judge(struct lp_engine *e, struct lp_exchange *x)
         extra[count++] = (struct lp_dialect){conf->lost_dialects[i].status,
             conf->lost_dialects[i].code, conf->lost_dialects[i].text};
     lp_heap_cancel(&e->timers, &x->timer);
-    if (lp_dialect_is_lost(x->answer.status, lp_buf_span(&x->held), x->answer_done, extra, count)) {
+    if (lp_dialect_is_lost(
+            x->answer->status, lp_buf_span(&x->held), x->answer_done, extra, count)) {
         lp_home_ended(e, x->ticket.key);
         lp_answer(e, x, LP_REASON_session_lost, NULL);
-    } else if (x->answer.status == 409 && x->is_standalone && x->answer_done) {
+    } else if (x->answer->status == 409 && x->is_standalone && x->answer_done) {
         start_replacing(e, x);
     } else {
         pass_judged(e, x);

@@ -48,7 +48,9 @@ void lp_stream_begin(struct lp_engine *e, struct lp_exchange *x)
     lp_sse_border_init(&x->border);
     x->last_event_us = e->mono_us;
     if (x->is_old_sse)
-        start_events(x);
+        start_events(x); /* which needs the Host that was asked for */
+    else
+        lp_exchange_drop_request(e, x);
     if (every_us(x)) {
         put_comment(e, x);
         lp_engine_arm(e, &x->comment_timer, e->mono_us + every_us(x));
