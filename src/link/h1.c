@@ -85,6 +85,7 @@ static void settle(struct lp_links *links, struct lp_link *link)
         lp_link_finish(links, link, LP_CLOSE_LINGER);
         return;
     }
+    link->read_us = links->now_us; /* it is idle from here on, however long the answer took */
     lp_link_rearm(links, link);
     lp_link_go_on_later(links, link);
 }
