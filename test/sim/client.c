@@ -7,7 +7,7 @@
 #include "base/list.h"
 #include "sim.h"
 
-enum { OPEN_MAX = 4, TAIL_MAX = 64 };
+enum { OPEN_MAX = 4, KEPT_US = 74000000 /* from then on a gateway may close what is idle */ };
 
 struct channel {
     struct lp_list node;
@@ -17,7 +17,8 @@ struct channel {
     struct lp_http1 parser;
     uint32_t queue[SIM_QUEUED_MAX]; /* requests without an answer, oldest first */
     uint32_t count;
-    bool is_last; /* no further request on this one */
+    uint64_t idle_us; /* since when it is idle */
+    bool is_last;     /* no further request on this one */
     bool is_uploading;
     bool is_interim; /* the head that was read is one of 1xx */
     uint32_t uploading;
@@ -185,6 +186,7 @@ static void on_end(struct sim *w, struct channel *ch)
     if (ch->is_uploading && ch->uploading == number)
         ch->is_uploading = false, ch->is_last = true; /* answered before it was all sent */
     expect_front(w, ch);
+    ch->idle_us = w->now_us;
     end_request(w, number, SIM_ANSWERED);
 }
 
@@ -377,7 +379,8 @@ void sim_client_send(struct sim *w, uint32_t number)
     r->begun_us = w->now_us;
     r->wall_ms = sim_wall_ms(w);
     client->open++;
-    if (ch->count)
+    bool may_be_closing = ch->idle_us && w->now_us - ch->idle_us > KEPT_US;
+    if (ch->count || may_be_closing)
         r->may_cut = true;
     ch->queue[ch->count++] = number;
     if (ch->count == 1)
