@@ -44,8 +44,9 @@ static const struct lp_conf_key KEYS[] = {
         .takes_off = true,
         .help = "Where /metrics, /ready and /status are served, or off",
         .paragraph = "The address of the admin listener, or off. "
-                     "It serves /metrics, /live, /ready and /status, and checks nobody: "
-                     "keep it on a loopback address or in a private network."},
+                     "It serves /metrics, /live, /ready and /status, "
+                     "the first and the last of them only where the address is a loopback one: "
+                     "they ask for no token in this release."},
     {.name = "key_file",
         .flag = "--key-file",
         .arg = "FILE",

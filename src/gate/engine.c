@@ -144,7 +144,8 @@ void lp_engine_say(struct lp_engine *e, enum lp_log_level level, const char *fmt
 static void on_accepted(struct lp_engine *e, const struct lp_event *event)
 {
     const struct lp_conn_facts *facts = &event->u.accepted;
-    bool is_full = e->links.client_count >= e->conf->conn_max;
+    uint32_t share = e->conf->conn_max / e->count + 1;
+    bool is_full = !facts->is_admin && e->links.client_count >= share;
     bool has_owner = !facts->is_admin || e->admin_ops;
     if (is_full || !has_owner || (e->stopping && !facts->is_admin)) {
         if (is_full)

@@ -201,6 +201,7 @@ void lp_exchange_timer(struct lp_engine *e, struct lp_exchange *x)
     }
     if (x->phase != LP_PHASE_SENT && x->phase != LP_PHASE_JUDGING)
         return;
+    lp_leg_replica(x)->late = true;
     lp_leg_close(e, x);
     lp_answer(e, x, LP_REASON_first_byte_timeout, NULL);
 }

@@ -70,6 +70,11 @@ static bool enter_doubt(struct lp_replica *r, uint64_t now_us)
     return set_state(r, LP_REPLICA_DOUBT);
 }
 
+bool lp_fleet_is_refusal(int connect_error)
+{
+    return connect_error == LP_EREFUSED;
+}
+
 bool lp_fleet_is_silence(int connect_error)
 {
     return connect_error == LP_ETIMEOUT || connect_error == LP_EUNREACHABLE;
@@ -139,6 +144,13 @@ static bool has_less(const struct lp_replica *a, const struct lp_replica *b)
     return load_a < load_b;
 }
 
+static bool is_better(const struct lp_replica *a, const struct lp_replica *b, bool by_load)
+{
+    if (a->late != b->late)
+        return b->late; /* one that hangs has few sessions, and must not attract more */
+    return by_load && has_less(a, b);
+}
+
 /* The best of those in `state`, looking at all of them from the turn on; count when there is none.
  */
 static uint32_t pick_in_state(
@@ -150,9 +162,7 @@ static uint32_t pick_in_state(
         const struct lp_replica *r = &fleet->replicas[at];
         if (at == avoid || r->state != state)
             continue;
-        if (best == fleet->count)
-            best = at;
-        else if (by_load && has_less(r, &fleet->replicas[best]))
+        if (best == fleet->count || is_better(r, &fleet->replicas[best], by_load))
             best = at;
     }
     return best;

@@ -34,6 +34,7 @@ struct lp_replica {
     bool unreachable;     /* in doubt by time-outs, not by refusals */
     bool broke;           /* a connection broke or was refused since the last success */
     uint32_t refused;     /* refusals in a row */
+    bool late;            /* the last answer asked of it did not come in time */
     uint32_t incarnation; /* from 1 */
     uint32_t sessions;    /* live, as far as known */
     uint32_t opening;     /* initializes under way from this engine */
@@ -57,9 +58,10 @@ LP_MUST int lp_fleet_init(
     struct lp_fleet *fleet, const struct lp_conf_server *conf, const struct lp_keyring *ring);
 void lp_fleet_fini(struct lp_fleet *fleet);
 
-/* Why a connection could not be made: nothing was heard (a time-out, no route), or somebody said no
- * (a refusal; a reset in the midst of a process's end counts as one). */
+/* Why a connection could not be made: nothing was heard (a time-out, no route), or somebody said
+ * no. When neither holds it failed on our side, which says nothing of the replica. */
 bool lp_fleet_is_silence(int connect_error);
+bool lp_fleet_is_refusal(int connect_error);
 
 /* Each returns true when the state changed. */
 bool lp_fleet_succeeded(struct lp_replica *r);

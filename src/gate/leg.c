@@ -340,7 +340,9 @@ static void connect_failed(struct lp_engine *e, struct lp_exchange *x, int error
     x->leg.link = 0;
     lp_replica_failed(e, x->server->index, x->leg.replica, error);
     bool is_bound = x->verdict.kind == LP_VERDICT_FORWARD;
-    if (is_bound && lp_leg_replica(x)->state == LP_REPLICA_GONE)
+    if (!lp_fleet_is_silence(error) && !lp_fleet_is_refusal(error))
+        lp_answer(e, x, LP_REASON_over_capacity, NULL);
+    else if (is_bound && lp_leg_replica(x)->state == LP_REPLICA_GONE)
         lp_answer(e, x, LP_REASON_session_owner_gone, NULL);
     else if (is_bound && lp_fleet_is_silence(error))
         lp_answer(e, x, LP_REASON_owner_in_doubt, NULL);

@@ -117,6 +117,10 @@ void lp_replica_failed(struct lp_engine *e, uint32_t server, uint32_t replica, i
     struct lp_replica *r = replica_at(e, server, replica);
     lp_metrics_add(&e->metrics, LP_METRIC_UPSTREAM_CONNECT_FAILURES, 1);
     bool is_silent = lp_fleet_is_silence(error);
+    if (!is_silent && !lp_fleet_is_refusal(error)) {
+        schedule_check(e, r);
+        return;
+    }
     bool changed = is_silent ? lp_fleet_timed_out(r, e->mono_us) : lp_fleet_refused(r, e->mono_us);
     after(e, server, replica, changed);
     if (r->state == LP_REPLICA_DOUBT && !is_silent)

@@ -239,12 +239,15 @@ static void learn_challenge(
 static void learn(struct lp_engine *e, struct lp_exchange *x, const struct lp_kept_head *from)
 {
     struct lp_replica *r = lp_leg_replica(x);
+    r->late = false;
     if (r->broke || r->state != LP_REPLICA_UP)
         lp_replica_connected(e, x->server->index, x->leg.replica);
     struct lp_span keep_alive = lp_kept_value(from, LP_FIELD_KEEP_ALIVE);
     if (keep_alive.ptr)
         learn_keep_alive(r, keep_alive);
-    if (from->status == 401)
+    /* Only who came without credentials was asked for them; and a bad token's challenge may name
+     * it. */
+    if (from->status == 401 && !lp_kept_value(&x->request, LP_FIELD_AUTHORIZATION).ptr)
         learn_challenge(e, x->server, lp_kept_value(from, LP_FIELD_WWW_AUTHENTICATE));
     x->record.first_byte_us = e->mono_us - x->begun_us;
     lp_metrics_first_byte(&e->metrics, x->record.first_byte_us);

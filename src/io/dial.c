@@ -37,6 +37,8 @@ static int error_of(int sys_errno)
 {
     switch (sys_errno) {
     case ECONNREFUSED:
+    case ECONNRESET: /* the process there is just ending */
+    case ECONNABORTED:
     case ENOENT: /* no such unix socket */
         return LP_EREFUSED;
     case ETIMEDOUT:
@@ -48,6 +50,11 @@ static int error_of(int sys_errno)
     case ENETDOWN:
     case EHOSTDOWN:
         return LP_EUNREACHABLE;
+    case EMFILE:
+    case ENFILE:
+    case ENOBUFS:
+    case ENOMEM:
+        return LP_ELIMIT; /* ours, not the peer's */
     default:
         return LP_EIO;
     }

@@ -1,6 +1,7 @@
 /* Signals and limits of the process (io/signals.h). */
 #include "io/signals.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -47,6 +48,14 @@ int lp_signals_open(struct lp_loop *loop, const struct lp_signals_args *args)
 uint64_t lp_process_setup(void)
 {
     (void)signal(SIGPIPE, SIG_IGN);
+    /* Closed standard descriptors would be given to sockets, and then written to as if they were
+     * standard error. */
+    for (int fd = open("/dev/null", O_RDWR); fd >= 0; fd = open("/dev/null", O_RDWR)) {
+        if (fd > STDERR_FILENO) {
+            (void)close(fd);
+            break;
+        }
+    }
     struct rlimit limit = {0};
     (void)getrlimit(RLIMIT_NOFILE, &limit);
     struct rlimit raised = {.rlim_cur = limit.rlim_max, .rlim_max = limit.rlim_max};

@@ -283,7 +283,7 @@ static void too_many_connections_are_refused_in_the_call(void **state)
 }
 
 /* Out of descriptors is an event too. */
-static void no_descriptor_is_an_io_error(void **state)
+static void no_descriptor_is_a_limit_of_ours(void **state)
 {
     struct engine *e = *state;
     struct rlimit kept, low;
@@ -294,7 +294,7 @@ static void no_descriptor_is_an_io_error(void **state)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
     (void)connect_out(e, tcp_endpoint("127.0.0.1", 9, 1000));
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &kept), 0);
-    assert_failed(e, LP_EIO);
+    assert_failed(e, LP_ELIMIT);
 }
 
 /* connect() answers at once for addresses that no route leads to. */
@@ -324,7 +324,7 @@ int main(void)
         T(a_lookup_can_time_out),
         T(actions_before_connected_are_kept),
         T(too_many_connections_are_refused_in_the_call),
-        T(no_descriptor_is_an_io_error),
+        T(no_descriptor_is_a_limit_of_ours),
         T(a_broadcast_address_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
