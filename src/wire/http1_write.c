@@ -101,21 +101,27 @@ static bool is_target(struct lp_span s)
     return s.len > 0;
 }
 
-static bool is_writable(const struct lp_head *head)
+static bool is_start_line(const struct lp_head *head)
 {
-    if (head->is_request && !(lp_field_is_token(head->method_name) && is_target(head->target)))
-        return false;
-    if (!head->is_request && !(head->status >= 100 && head->status <= 999))
-        return false;
-    if (!head->is_request && !lp_field_is_value(head->reason))
-        return false;
+    if (head->is_request)
+        return lp_field_is_token(head->method_name) && is_target(head->target);
+    return head->status >= 100 && head->status <= 999 && lp_field_is_value(head->reason);
+}
+
+/* The length of all fields that are not the writer's own; false when one may not be written. */
+static bool measure_fields(const struct lp_head *head, size_t *ret_len)
+{
+    size_t len = 0;
     for (uint32_t i = 0; i < head->field_count; i++) {
         const struct lp_field *field = &head->fields[i];
         if (!lp_field_is_value(field->value))
             return false;
         if (field->id == LP_FIELD_OTHER && !lp_field_is_token(field->name))
             return false;
+        if (!is_writers_field(field->id))
+            len += field->name.len + field->value.len + sizeof ": \r\n" - 1;
     }
+    *ret_len = len;
     return true;
 }
 
@@ -172,15 +178,6 @@ static void put_start_line(struct pen *pen, const struct lp_head *head)
     put(pen, LP_SPAN("\r\n"));
 }
 
-static size_t fields_len(const struct lp_head *head)
-{
-    size_t len = 0;
-    for (uint32_t i = 0; i < head->field_count; i++)
-        if (!is_writers_field(head->fields[i].id))
-            len += head->fields[i].name.len + head->fields[i].value.len + sizeof ": \r\n" - 1;
-    return len;
-}
-
 static void put_fields(struct pen *pen, const struct lp_head *head)
 {
     for (uint32_t i = 0; i < head->field_count; i++) {
@@ -215,11 +212,12 @@ static size_t write_framing(const struct lp_head *head, char room[FRAMING_MAX])
 int lp_http1_write_head(struct lp_buf *out, const struct lp_head *head)
 {
     LP_ASSERT(head->field_count <= LP_HEAD_FIELDS_MAX);
-    if (!is_writable(head))
+    size_t fields_len;
+    if (!is_start_line(head) || !measure_fields(head, &fields_len))
         return LP_ESYNTAX;
     char framing[FRAMING_MAX];
     size_t framing_len = write_framing(head, framing);
-    size_t len = start_line_len(head) + fields_len(head) + framing_len;
+    size_t len = start_line_len(head) + fields_len + framing_len;
     struct pen pen;
     int err = lp_buf_reserve(out, len, &pen.at);
     if (err)

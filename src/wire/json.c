@@ -215,18 +215,29 @@ static size_t begin_value(struct lp_json *j, struct lp_span in, size_t at)
     }
 }
 
-static size_t after_value(struct lp_json *j, char c, size_t at)
-{
-    if (c == ',' && j->depth)
-        return go(j, in_object(j) ? AT_KEY : AT_VALUE, at + 1);
-    if (c == '}' || c == ']')
-        return close_container(j, c == '}', at);
-    return fail(j, at);
-}
-
 static size_t at_key(struct lp_json *j, struct lp_span in, size_t at)
 {
     return in.ptr[at] == '"' ? begin_string(j, in, true, at) : fail(j, at);
+}
+
+/* Behind a comma, where nearly always the next key stands at once. */
+static size_t after_comma(struct lp_json *j, struct lp_span in, size_t at)
+{
+    bool is_object = in_object(j);
+    if (!is_object || at == in.len || in.ptr[at] != '"')
+        return go(j, is_object ? AT_KEY : AT_VALUE, at);
+    j->token_begin = j->offset + at;
+    return at_key(j, in, at);
+}
+
+static size_t after_value(struct lp_json *j, struct lp_span in, size_t at)
+{
+    char c = in.ptr[at];
+    if (c == ',' && j->depth)
+        return after_comma(j, in, at + 1);
+    if (c == '}' || c == ']')
+        return close_container(j, c == '}', at);
+    return fail(j, at);
 }
 
 /* Between tokens, where blanks may stand. */
@@ -249,7 +260,7 @@ static size_t between(struct lp_json *j, struct lp_span in, size_t at)
     case AT_COLON:
         return c == ':' ? go(j, AT_VALUE, at + 1) : fail(j, at);
     default:
-        return after_value(j, c, at);
+        return after_value(j, in, at);
     }
 }
 
