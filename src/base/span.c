@@ -58,8 +58,8 @@ static bool is_blank(char c)
 
 struct lp_span lp_span_trim(struct lp_span s)
 {
-    while (s.len && is_blank(s.ptr[0]))
-        s = lp_span_from(s, 1);
+    for (; s.len && is_blank(s.ptr[0]); s.len--)
+        s.ptr++;
     while (s.len && is_blank(s.ptr[s.len - 1]))
         s.len--;
     return s;
@@ -79,9 +79,9 @@ bool lp_span_to_u64(struct lp_span s, uint64_t *ret_value)
         return false;
     for (size_t i = 0; i < s.len; i++) {
         unsigned digit = (unsigned)(unsigned char)s.ptr[i] - '0';
-        if (digit > 9 || value > (UINT64_MAX - digit) / 10)
+        if (digit > 9 || __builtin_mul_overflow(value, 10, &value) ||
+            __builtin_add_overflow(value, digit, &value))
             return false;
-        value = value * 10 + digit;
     }
     *ret_value = value;
     return true;
