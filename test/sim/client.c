@@ -7,7 +7,7 @@
 #include "base/list.h"
 #include "sim.h"
 
-enum { OPEN_MAX = 4, KEPT_US = 74000000 /* from then on a gateway may close what is idle */ };
+enum { OPEN_MAX = 4, KEPT_US = 60000000 /* from then on a gateway may close what is idle */ };
 
 struct channel {
     struct lp_list node;
