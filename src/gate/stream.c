@@ -237,6 +237,10 @@ bool lp_stream_pass(struct lp_engine *e, struct lp_exchange *x, struct lp_span b
 {
     if (x->bom_seen < 3)
         bytes = drop_bom(x, bytes);
+    if (x->is_old_sse && !x->sse) { /* unread, an endpoint event would go out as it is */
+        fail(e, x, LP_REASON_out_of_memory);
+        return false;
+    }
     if (x->sse)
         return pass_old_sse(e, x, bytes);
     return send(e, x, bytes);
