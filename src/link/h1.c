@@ -335,7 +335,7 @@ void lp_link_send_head(struct lp_links *links, struct lp_stream s, struct lp_hea
     }
     h1->out_begun = true;
     if (lp_http1_write_head(lp_link_out_buf(links, link), head))
-        die(links, link, LP_CLOSE_RESET, LP_REASON_out_of_memory);
+        lp_link_overflow(links, link);
 }
 
 bool lp_link_send_body(struct lp_links *links, struct lp_stream s, struct lp_span bytes)

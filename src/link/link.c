@@ -208,11 +208,10 @@ static void mark_dirty(struct lp_links *links, struct lp_link *link)
         lp_list_push_back(&links->dirty, &link->dirty);
 }
 
-/* A backlog over the hard ceiling or no memory: the peer must see that something is missing. */
-static void overflow(struct lp_links *links, struct lp_link *link)
+void lp_link_overflow(struct lp_links *links, struct lp_link *link)
 {
     lp_link_kill(links, link, LP_CLOSE_RESET);
-    link->codec->lost(links, link, LP_REASON_out_of_memory);
+    link->is_lost = true;
 }
 
 struct lp_buf *lp_link_out_buf(struct lp_links *links, struct lp_link *link)
@@ -241,7 +240,7 @@ void lp_link_out(struct lp_links *links, struct lp_link *link, struct lp_span by
     if (link->state == LP_LINK_DEAD || !bytes.len)
         return;
     if (lp_buf_append(lp_link_out_buf(links, link), bytes))
-        overflow(links, link);
+        lp_link_overflow(links, link);
 }
 
 /* How many bytes the shell took of the parts; negative when the connection broke (BROKEN comes). */
@@ -367,7 +366,7 @@ void lp_link_go_on_later(struct lp_links *links, struct lp_link *link)
 
 static void go_on(struct lp_links *links, struct lp_link *link);
 
-void lp_links_flush(struct lp_links *links)
+static void flush_dirty(struct lp_links *links)
 {
     while (!lp_list_empty(&links->dirty)) {
         struct lp_link *link = LP_CONTAINER(links->dirty.next, struct lp_link, dirty);
@@ -379,8 +378,27 @@ void lp_links_flush(struct lp_links *links)
         if (link->go_on_due && link->state == LP_LINK_OPEN)
             go_on(links, link);
     }
-    while (!lp_list_empty(&links->dying))
-        free_link(links, LP_CONTAINER(links->dying.next, struct lp_link, dirty));
+}
+
+static void bury_dying(struct lp_links *links)
+{
+    while (!lp_list_empty(&links->dying)) {
+        struct lp_link *link = LP_CONTAINER(links->dying.next, struct lp_link, dirty);
+        bool is_lost = link->is_lost;
+        link->is_lost = false;
+        if (is_lost)
+            link->codec->lost(links, link, LP_REASON_out_of_memory);
+        else
+            free_link(links, link);
+    }
+}
+
+void lp_links_flush(struct lp_links *links)
+{
+    do {
+        flush_dirty(links);
+        bury_dying(links);
+    } while (!lp_list_empty(&links->dirty));
 }
 
 /* --- input --- */
@@ -519,7 +537,7 @@ void lp_link_rearm(struct lp_links *links, struct lp_link *link)
     if (at == UINT64_MAX || (link->timer.index && link->timer.at_us <= at))
         return;
     if (lp_heap_set(links->timers, &link->timer, at))
-        overflow(links, link);
+        lp_link_overflow(links, link);
 }
 
 void lp_links_timer(struct lp_links *links, struct lp_timer *timer, uint64_t now_us)

@@ -70,6 +70,7 @@ struct lp_link {
     bool go_on_due; /* at the flush, held input is fed and reading goes on */
     bool close_after;
     bool wrote;
+    bool is_lost; /* dead for want of memory: its owner is told at the flush */
     enum lp_close_how close_how; /* for LP_LINK_CLOSING */
     struct lp_link_facts facts;
     struct lp_h1 h1;
@@ -104,6 +105,9 @@ void lp_link_go_on_later(struct lp_links *links, struct lp_link *link);
 void lp_link_reading(struct lp_links *links, struct lp_link *link, bool on);
 /* Looks at the deadline again. */
 void lp_link_rearm(struct lp_links *links, struct lp_link *link);
+/* A backlog over the hard ceiling or no memory: the peer must see that something is missing. Its
+ * owner, who is just sending, is told at the flush and not from within its own call. */
+void lp_link_overflow(struct lp_links *links, struct lp_link *link);
 /* Ends the connection when everything has been written. */
 void lp_link_finish(struct lp_links *links, struct lp_link *link, enum lp_close_how how);
 /* Ends it now; ids are dead, memory is kept until the end of the event. */
