@@ -173,12 +173,17 @@ static bool rewrite_endpoint(
     return goes_on;
 }
 
-/* Bytes of an event that is not complete yet are held: it might be an endpoint event. One that is
- * too long for that flows on. */
+/* Bytes of an event that is not complete yet are held: it might be an endpoint event. A later one
+ * that is too long for that flows on. */
 static bool hold_event(struct lp_engine *e, struct lp_exchange *x, struct lp_span bytes)
 {
-    if (x->sse->raw_bytes <= LP_SSE_HOLD_MAX && !lp_buf_append(&x->held, bytes))
+    bool is_short = x->sse->raw_bytes <= LP_SSE_HOLD_MAX;
+    if (is_short && !lp_buf_append(&x->held, bytes))
         return true;
+    if (is_short || !x->endpoint_done) {
+        fail(e, x, is_short ? LP_REASON_out_of_memory : LP_REASON_endpoint_refused);
+        return false;
+    }
     send(e, x, lp_buf_span(&x->held));
     lp_buf_release(&x->held);
     return send(e, x, bytes);
@@ -237,6 +242,8 @@ bool lp_stream_pass(struct lp_engine *e, struct lp_exchange *x, struct lp_span b
 {
     if (x->bom_seen < 3)
         bytes = drop_bom(x, bytes);
+    if (x->phase == LP_PHASE_OVER)
+        return false;
     if (x->is_old_sse && !x->sse) { /* unread, an endpoint event would go out as it is */
         fail(e, x, LP_REASON_out_of_memory);
         return false;
