@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/error.h"
 #include "gate/engine_priv.h"
 #include "sim.h"
 
@@ -17,7 +18,8 @@ static void fill_replicas(struct sim *w, struct sim_gateway *g, uint32_t server,
             continue;
         g->replicas[server][count++] = (struct lp_conf_replica){
             .name = lp_span_str(r->name),
-            .address = {.host = lp_span_str(r->host),
+            .address = {.is_unix = r->is_unix,
+                .host = lp_span_str(r->host),
                 .port = 3000,
                 .authority = lp_span_str(r->authority)},
             .path = lp_span_str(PATHS[server]),
@@ -78,7 +80,7 @@ static void fill_conf(struct sim *w, struct sim_gateway *g, uint32_t removed)
         .access_format = LP_LOG_TEXT,
         .log_level = LP_LOG_INFO,
         .stop_ms = 5000,
-        .conn_max = 200,
+        .conn_max = w->plan.conn_max,
     };
     for (uint32_t i = 0; i < SIM_SERVERS; i++)
         fill_server(w, g, i, removed);
@@ -113,7 +115,14 @@ static void start_engine(struct sim *w, struct sim_gateway *g, uint32_t number)
         .wall_ms = sim_wall_ms(w)};
     for (size_t i = 0; i < sizeof args.seed; i++)
         args.seed[i] = (unsigned char)sim_random(w);
+    struct sim *before = sim_memory_of(w);
     int err = lp_engine_new(&args, &s->engine);
+    sim_memory_of(NULL);
+    if (err) { /* out of memory at the start: nothing is left behind, and a second one follows */
+        LP_ASSERT(err == LP_ENOMEM && w->plan.no_memory_in);
+        err = lp_engine_new(&args, &s->engine);
+    }
+    sim_memory_of(before);
     LP_ASSERT(!err);
     struct lp_event first = {.kind = LP_EV_CONFIG, .u.config = &g->conf};
     sim_emit(s, &first);
@@ -153,7 +162,9 @@ void sim_emit(struct sim_engine *s, struct lp_event *event)
     LP_ASSERT(s->engine);
     event->mono_us = w->now_us;
     event->wall_ms = sim_wall_ms(w);
+    struct sim *before = sim_memory_of(w);
     lp_engine_event(s->engine, event);
+    sim_memory_of(before);
     if (s->stopped && s->engine->exchanges.live_count)
         sim_fail(w, "g%u/%u said that it had stopped, with exchanges in progress", s->gateway,
             s->number);
@@ -181,7 +192,7 @@ static void collect(struct sim *w, uint64_t index, uint64_t epoch)
     if (g->epoch != epoch || !sim_gateway_is_up(w, (uint32_t)index))
         return;
     for (uint32_t i = 0; i < g->engine_count; i++) {
-        if (!g->engines[i].stopped)
+        if (!g->engines[i].stopped && !w->plan.no_memory_in)
             sim_fail(w, "g%u/%u did not stop within its time: %u exchanges, %u clients", g->index,
                 i, g->engines[i].engine->exchanges.live_count,
                 g->engines[i].engine->links.client_count);

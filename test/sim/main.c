@@ -40,7 +40,6 @@ static const struct {
     {LP_REASON_answered_here, "only the admin listener's answers end so, and it is app's"},
     {LP_REASON_idle, "ends a connection, never an exchange"},
     {LP_REASON_client_sent_more, "reading stops long before, as a read is 64 KiB at most"},
-    {LP_REASON_out_of_memory, "memory does not run out here"},
 };
 
 static const char *why_beyond(uint32_t reason)

@@ -619,9 +619,8 @@ static void on_log(struct sim_engine *engine, enum lp_log_level level, struct lp
         sim_fail(w, "the log holds a session id of a replica: %.*s", (int)line.len, line.ptr);
 }
 
-int64_t sim_perform(void *ctx, const struct lp_action *action)
+static int64_t perform(struct sim_engine *engine, const struct lp_action *action)
 {
-    struct sim_engine *engine = ctx;
     struct sim *w = engine->w;
     struct sim_conn *c = action->conn ? sim_conn_get(w, action->conn) : NULL;
     LP_ASSERT(!c || c->engine == engine);
@@ -654,6 +653,14 @@ int64_t sim_perform(void *ctx, const struct lp_action *action)
     }
     sim_fail(w, "an action that does not exist in this release: %d", (int)action->kind);
     return LP_EUNSUPPORTED;
+}
+
+int64_t sim_perform(void *ctx, const struct lp_action *action)
+{
+    struct sim *before = sim_memory_of(NULL);
+    int64_t result = perform(ctx, action);
+    sim_memory_of(before);
+    return result;
 }
 
 /* --- processes that die --- */

@@ -21,6 +21,12 @@ void sim_unseen(struct sim *w, uint32_t replica)
     w->any_fail_us = w->now_us;
 }
 
+/* Memory runs out now and then: any request may be refused or cut, but nothing may go astray. */
+static bool is_poor(const struct sim *w)
+{
+    return w->plan.no_memory_in;
+}
+
 static bool is_recent(uint64_t what_us, const struct sim_request *r, uint64_t before_us)
 {
     return what_us && what_us + before_us >= r->begun_us;
@@ -31,7 +37,7 @@ static bool is_recent(uint64_t what_us, const struct sim_request *r, uint64_t be
 static void check_made_delete(struct sim *w, uint32_t replica, struct lp_span id)
 {
     for (uint32_t i = 1; i < w->session_count; i++)
-        if (w->sessions[i].replica == replica && !w->sessions[i].usable &&
+        if (w->sessions[i].replica == replica && (!w->sessions[i].usable || is_poor(w)) &&
             lp_span_eq(lp_span_str(w->sessions[i].id), id))
             return;
     sim_fail(w, "r%u gets a request that nobody made", replica);
@@ -48,7 +54,7 @@ static void check_bound(struct sim *w, uint32_t number, uint32_t replica, struct
         sim_fail(w, "#%u reaches r%u without its session id", number, replica);
     else if (id.ptr && !lp_span_eq(id, lp_span_str(s->id)))
         sim_fail(w, "#%u reaches r%u with another session's id", number, replica);
-    bool is_dead = s->is_sse && s->closed_us && s->closed_gateway == r->gateway &&
+    bool is_dead = !is_poor(w) && s->is_sse && s->closed_us && s->closed_gateway == r->gateway &&
         s->closed_epoch == r->epoch && s->closed_us + CLOSED_SEEN_US < r->begun_us;
     if (is_dead)
         sim_fail(
@@ -210,6 +216,11 @@ static bool is_allowed_error(struct sim *w, const struct sim_request *r)
 static void check_own_answer(struct sim *w, uint32_t number)
 {
     struct sim_request *r = &w->requests[number];
+    if (is_poor(w)) {
+        if (r->got_ticket[0])
+            sim_fail(w, "#%u gets a session id with an error", number);
+        return;
+    }
     if (!is_allowed_error(w, r)) {
         sim_fail(w, "#%u %s gets %u, and there is no reason for it: %.*s", number,
             sim_kind_name(r->kind), r->status, (int)(r->got.len < 300 ? r->got.len : 300),
@@ -304,7 +315,7 @@ static void check_events(struct sim *w, uint32_t number, struct lp_span seen)
     bool is_half_comment = r->outcome != SIM_ANSWERED && lp_span_starts(COMMENT, rest);
     if ((same && memcmp(seen.ptr, wrote.ptr, same) != 0) || (rest.len && !is_half_comment))
         sim_fail(w, "#%u: the events are not those that its replica wrote", number);
-    if (is_dead && !replica_had_trouble(w, r))
+    if (is_dead && !replica_had_trouble(w, r) && !is_poor(w))
         sim_fail(w, "#%u is told that its call is dead, and it is not", number);
     bool is_whole = r->wrote_all && seen.len >= wrote.len;
     bool may_stop = is_dead || is_standing(r) || may_look_whole(w, r);
@@ -357,7 +368,8 @@ static void check_409(struct sim *w, uint32_t number)
     struct sim_request *r = &w->requests[number];
     struct sim_session *s = sim_session_of(w, r);
     enum { SETTLED_US = 1500000 };
-    if (!s || w->plan.mail_us > 100000 || w->plan.slow_readers || gateway_had_trouble(w, r))
+    if (!s || w->plan.mail_us > 100000 || w->plan.slow_readers || gateway_had_trouble(w, r) ||
+        is_poor(w))
         return;
     for (uint32_t i = 1; i < number; i++) {
         struct sim_request *old = &w->requests[i];
@@ -382,7 +394,7 @@ static void check_answer(struct sim *w, uint32_t number)
     if (r->want) {
         bool is_challenge = r->status == 401 && w->plan.challenges && !r->has_auth;
         bool is_stop = r->status == 503 && gateway_had_trouble(w, r);
-        if (r->status != r->want && !is_challenge && !is_stop)
+        if (r->status != r->want && !is_challenge && !is_stop && !is_poor(w))
             sim_fail(w, "#%u gets %u instead of %u: %.*s", number, r->status, r->want,
                 (int)r->got.len, r->got.len ? lp_buf_span(&r->got).ptr : "");
         else
@@ -410,8 +422,12 @@ static void check_cut(struct sim *w, uint32_t number)
 {
     struct sim_request *r = &w->requests[number];
     w->cover->cut++;
-    if (r->may_cut || r->accepts_any || gateway_had_trouble(w, r))
+    if (r->may_cut || r->accepts_any || gateway_had_trouble(w, r) || is_poor(w))
         return;
+    if (!r->runs && !r->has_head && w->plan.conn_max < SIM_CLIENTS_MAX) {
+        sim_count(w, SIM_FAULT_too_many_clients);
+        return;
+    }
     /* To HTTP/1.0 a broken answer is a reset, and that may overtake its head. */
     if (!r->has_head && !(r->http10 && replica_had_trouble(w, r)))
         sim_fail(w, "#%u %s is cut off without any answer", number, sim_kind_name(r->kind));
@@ -485,7 +501,8 @@ static void check_counters(struct sim *w, const struct sim_engine *s)
     tell_open(w, e);
     const uint64_t *cells = e->metrics.cells;
     uint64_t ended = ended_exchanges(e);
-    if (cells[LP_METRIC_REQUESTS] != ended || cells[LP_METRIC_REQUESTS_OPEN] || s->lines != ended)
+    if (cells[LP_METRIC_REQUESTS] != ended || cells[LP_METRIC_REQUESTS_OPEN] ||
+        (s->lines != ended && !is_poor(w)))
         sim_fail(w, "g%u/%u: %llu requests, %llu reasons, %llu lines, %llu open", s->gateway,
             s->number, (unsigned long long)cells[LP_METRIC_REQUESTS], (unsigned long long)ended,
             (unsigned long long)s->lines, (unsigned long long)cells[LP_METRIC_REQUESTS_OPEN]);

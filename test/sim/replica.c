@@ -408,6 +408,6 @@ void sim_replica_crash(struct sim *w, uint32_t index)
     sim_unseen(w, index);
     r->is_down = true;
     r->incarnation++;
-    r->dialect = sim_below(w, 10);
+    r->dialect = sim_replica_dialect(w);
     sim_net_crash_replica(w, index);
 }

@@ -5,7 +5,7 @@
 
 #include "replica.h"
 
-enum { DIALECTS = 10 };
+enum { DIALECTS = 12, BUILT_IN = 10 /* the others have to be configured */ };
 
 static const struct {
     uint16_t status;
@@ -31,7 +31,16 @@ static const struct {
     {400, "text/plain", "session not found"},
     {422, "text/plain", "Unexpected message, expect initialize request"},
     {404, NULL, ""},
+    {400, "application/json",
+        "{\"jsonrpc\":\"2.0\",\"error\":{\"code\":-32055,\"message\":\"who are "
+        "you\"},\"id\":null}"},
+    {410, "text/plain", "session expired"},
 };
+
+uint32_t sim_replica_dialect(struct sim *w)
+{
+    return sim_below(w, w->plan.has_lists ? DIALECTS : BUILT_IN);
+}
 
 static void answer_text(
     struct sim *w, struct sim_served *s, uint16_t status, const char *type, const char *text)

@@ -42,6 +42,8 @@ struct sim_conn;
     X(connect_no_room)                                                                             \
     X(unread_reset)                                                                                \
     X(linger)                                                                                      \
+    X(no_memory)                                                                                   \
+    X(too_many_clients)                                                                            \
     X(slow_mail)                                                                                   \
     X(reordered_mail)                                                                              \
     X(wall_jump)                                                                                   \
@@ -140,17 +142,20 @@ struct sim_due {
 /* What this seed is made of, drawn at its start. */
 struct sim_plan {
     uint32_t gateways, engines, replicas, clients;
-    uint32_t steps;       /* of each client */
-    uint32_t fault_in;    /* a replica's answer goes wrong once in that many; 0: never */
-    uint32_t chaos_us;    /* between two blows to a process; 0: none */
-    uint32_t split;       /* 0: whole reads, 1: mixed, 2: small */
-    uint32_t window;      /* bytes that a connection holds under way */
-    uint32_t partial_in;  /* a write is taken in part once in that many; 0: whole */
-    uint32_t latency_us;  /* of a piece, at most */
-    uint32_t mail_us;     /* of mail, at most */
-    uint32_t no_room_in;  /* CONNECT finds no descriptor once in that many; 0: never */
+    uint32_t steps;        /* of each client */
+    uint32_t fault_in;     /* a replica's answer goes wrong once in that many; 0: never */
+    uint32_t chaos_us;     /* between two blows to a process; 0: none */
+    uint32_t split;        /* 0: whole reads, 1: mixed, 2: small */
+    uint32_t window;       /* bytes that a connection holds under way */
+    uint32_t partial_in;   /* a write is taken in part once in that many; 0: whole */
+    uint32_t latency_us;   /* of a piece, at most */
+    uint32_t mail_us;      /* of mail, at most */
+    uint32_t no_room_in;   /* CONNECT finds no descriptor once in that many; 0: never */
+    uint32_t no_memory_in; /* an allocation of an engine fails once in that many; 0: never */
+    uint32_t conn_max;
     uint32_t age_ms;      /* age limit of tickets; 0: long */
     uint32_t idle_us;     /* replicas close kept connections after this; 0: never */
+    bool has_unix;        /* the last replica is reached through a socket file */
     bool says_idle;       /* ... and say so */
     bool mints;           /* legacy servers hand out session ids */
     bool challenges;      /* they want credentials */
@@ -196,7 +201,8 @@ struct sim_replica {
     bool is_down;       /* refuses */
     bool is_black_hole; /* swallows */
     uint32_t dialect;
-    char host[16];
+    bool is_unix;
+    char host[32]; /* or path */
     char authority[32];
     char name[32];
     uint64_t trouble_us; /* last moment at which something went wrong with it */
@@ -298,6 +304,10 @@ struct sim {
 /* One seed from birth to the last check; false when an invariant broke (it has been told). */
 bool sim_run(uint64_t seed, bool story, struct sim_cover *cover, uint64_t *ret_trace);
 
+/* From now on allocations are those of an engine of `w`; NULL: the world's own. Returns whose they
+ * were. */
+struct sim *sim_memory_of(struct sim *w);
+
 uint64_t sim_random(struct sim *w);
 uint32_t sim_below(struct sim *w, uint32_t below);
 bool sim_one_in(struct sim *w, uint32_t n); /* never when n is 0 */
@@ -387,6 +397,8 @@ void sim_net_crash_gateway(struct sim *w, uint32_t gateway);
 /* A connection from an engine to replica conn->who has been accepted. */
 void sim_replica_accept(struct sim *w, struct sim_conn *conn);
 void sim_replica_crash(struct sim *w, uint32_t replica);
+/* One of the ways of saying that a session is lost. */
+uint32_t sim_replica_dialect(struct sim *w);
 void sim_replica_fini(struct sim_conn *conn);
 
 /* --- clients (client.c, script.c) --- */

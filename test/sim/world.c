@@ -225,6 +225,7 @@ static void plan_servers(struct sim *w, struct sim_plan *p)
     p->says_idle = sim_one_in(w, 2);
     p->is_loopback = sim_one_in(w, 5);
     p->has_lists = sim_one_in(w, 5);
+    p->has_unix = sim_one_in(w, 4);
     p->rotates = sim_one_in(w, 4);
     p->age_ms = sim_one_in(w, 5) ? 20000 : 0;
 }
@@ -247,6 +248,8 @@ static void make_plan(struct sim *w)
     p->latency_us = pick(w, 50, 500, 3000, 20000);
     p->mail_us = pick(w, 20, 1000, 100000, sim_one_in(w, 2) ? 2000000 : 200000);
     p->no_room_in = is_calm ? 0 : pick(w, 0, 0, 0, 25);
+    p->no_memory_in = is_calm || !sim_one_in(w, 8) ? 0 : pick(w, 30, 100, 400, 2000);
+    p->conn_max = is_calm || !sim_one_in(w, 12) ? 200 : 4;
     p->slow_readers = !is_calm && sim_one_in(w, 3);
     plan_servers(w, p);
 }
@@ -371,9 +374,10 @@ static void make_replicas(struct sim *w)
         struct sim_replica *r = &w->replicas[i];
         r->index = i;
         r->incarnation = 1;
-        r->dialect = sim_below(w, 10);
-        snprintf(r->host, sizeof r->host, "r%u.sim", i);
-        snprintf(r->authority, sizeof r->authority, "r%u.sim:3000", i);
+        r->dialect = sim_replica_dialect(w);
+        r->is_unix = w->plan.has_unix && i + 1 == w->plan.replicas;
+        snprintf(r->host, sizeof r->host, r->is_unix ? "/run/r%u.sock" : "r%u.sim", i);
+        snprintf(r->authority, sizeof r->authority, r->is_unix ? "localhost" : "r%u.sim:3000", i);
         snprintf(r->name, sizeof r->name, "r%u", i);
     }
 }
