@@ -70,7 +70,7 @@ struct lp_link {
     bool go_on_due; /* at the flush, held input is fed and reading goes on */
     bool close_after;
     bool wrote;
-    bool is_lost; /* dead for want of memory: its owner is told at the flush */
+    bool is_lost;                /* dead for want of memory: its owner is told at the flush */
     enum lp_close_how close_how; /* for LP_LINK_CLOSING */
     struct lp_link_facts facts;
     struct lp_h1 h1;
