@@ -12,7 +12,7 @@ export function build(dir, options, { cc = 'gcc', targets = '' } = {}) {
 }
 
 export async function mesonTests(dir, args = [], env = {}) {
-  const log = `meson-${dir}${args.join('').replace(/[^a-z]+/g, '-')}`;
+  const log = `meson-${dir}`;
   const report = path.join(dir, 'meson-logs/testlog.junit.xml');
   rmSync(report, { force: true });
   const result = await run(log, 'meson',

@@ -35,6 +35,17 @@ const libraries = dir => PURE.filter(room => globSync(`src/${room}/*.c`).length)
 const sim = (dir, seeds) => one(`sim-${dir}`, `${dir}/test/sim/sim`, ['--seeds', seeds],
   { env: SANITIZER_ENV });
 
+// Threads are only in io and in the program: the tests of io, and system tests on two threads.
+async function threads() {
+  const names = globSync('test/unit/test_io*.c').map(file => path.basename(file, '.c'));
+  const built = await build(TSAN, ['-Db_sanitize=thread', ...SANITIZE], { cc: 'clang-14',
+    targets: ['limpet', ...names.map(name => `test/unit/${name}`)].join(' ') });
+  if (built.failed) return built;
+  const env = { ...program(TSAN), LIMPET_THREADS: '2' };
+  return add(built, await mesonTests(TSAN, names, SANITIZER_ENV),
+    await nodeTests('system', 'system-tsan', env, { filter: 'affinity' }));
+}
+
 // An instrumented program writes its counts down in exit(), so that is how each must end: the tests
 // end it politely (meson.build does the rest).
 async function coverage() {
@@ -76,12 +87,7 @@ export const stages = [
       const built = await build(ASAN, ['-Db_sanitize=address,undefined', ...SANITIZE], { cc: 'clang-14' });
       return built.failed ? built : add(built, await mesonTests(ASAN, [], SANITIZER_ENV));
     } },
-  { name: 'tsan', what: 'unit tests under the thread sanitizer',
-    run: async () => {
-      const built = await build(TSAN, ['-Db_sanitize=thread', ...SANITIZE], { cc: 'clang-14' });
-      return built.failed ? built :
-        add(built, await mesonTests(TSAN, ['--suite', 'unit'], SANITIZER_ENV));
-    } },
+  { name: 'tsan', what: 'what has threads under the thread sanitizer', run: threads },
   { name: 'sim', what: `${SIM_SEEDS} seeds of the simulator`, needs: ['build'],
     run: () => sim(GCC, SIM_SEEDS) },
   { name: 'fuzz', what: `each target for ${FUZZ_SECONDS} s`,
