@@ -118,8 +118,11 @@ void lp_answer_dead_call(struct lp_engine *e, struct lp_exchange *x, enum lp_rea
     struct lp_buf body;
     lp_buf_init(&body, ANSWER_MAX);
     e->out_head->field_count = 0;
-    if (write_body(&body, x, reason, NULL))
-        lp_buf_clear(&body);
+    if (write_body(&body, x, reason, NULL)) { /* a 200 that says nothing would look like success */
+        lp_buf_release(&body);
+        lp_answer(e, x, reason, NULL);
+        return;
+    }
     send_whole(e, x, 200, LP_SPAN("application/json"), lp_buf_span(&body));
     lp_buf_release(&body);
     lp_exchange_over(e, x, reason);
