@@ -153,10 +153,10 @@ static void find_endpoint(struct sim *w, uint32_t number)
     if (len == got.len || len >= sizeof r->got_ticket)
         return;
     memcpy(r->got_ticket, got.ptr, len);
-    /* The newest one: an opening that had failed before may have been carried out as well. */
+    /* An opening that had failed before may have been carried out as well. */
     for (uint32_t i = w->session_count; i-- > 1;) {
         struct sim_session *session = &w->sessions[i];
-        if (session->request != number || !session->is_sse)
+        if (session->request != number || !session->is_sse || session->conn != r->conn)
             continue;
         memcpy(session->ticket, r->got_ticket, sizeof session->ticket);
         session->ticket_wall_ms = sim_wall_ms(w);

@@ -32,6 +32,7 @@ struct sim_served {
     char session[700];
     bool has_session, has_auth;
     struct lp_buf body;
+    struct lp_buf late; /* the half of an answer that comes later */
     /* the answer */
     enum sim_framing framing;
     enum sim_wrong wrong;
@@ -58,7 +59,7 @@ void sim_answer_whole(struct sim *w, struct sim_served *s, const struct sim_answ
 void sim_answer_stream(struct sim *w, struct sim_served *s, const struct sim_answer *answer);
 void sim_answer_piece(struct sim *w, struct sim_served *s, struct lp_span bytes, bool is_recorded);
 void sim_answer_end(struct sim *w, struct sim_served *s);
-/* The client's request, or NULL. */
+/* The client's request; NULL when there is none, or this run of it is not the one that counts. */
 struct sim_request *sim_served_request(struct sim *w, const struct sim_served *s);
 
 /* --- serve.c --- */

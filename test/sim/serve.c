@@ -102,7 +102,8 @@ static struct sim_session *mint(struct sim *w, struct sim_served *s, bool is_sse
         .server = r ? r->server : 0,
         .request = s->number,
         .client = r ? r->client : 0,
-        .is_sse = is_sse};
+        .is_sse = is_sse,
+        .conn = s->conn};
     write_id(w, s, session);
     s->owner = w->session_count++;
     sim_say(w, "%s mints session %u (%.40s) for #%u of client %u", w->replicas[s->replica].name,
@@ -348,7 +349,7 @@ static void serve_message(struct sim *w, struct sim_served *s)
 void sim_serve(struct sim *w, struct sim_served *s)
 {
     struct sim_request *r = sim_served_request(w, s);
-    if (!s->has_body) {
+    if (!s->has_body || s->is_early) {
         answer_text(w, s, 413, "text/plain", "too much");
     } else if (w->plan.challenges && !s->has_auth) {
         answer_empty(w, s, 401, "WWW-Authenticate: Bearer realm=\"sim\"\r\n");

@@ -212,6 +212,7 @@ struct sim_replica {
 struct sim_session {
     char id[640];
     uint32_t replica, incarnation, server;
+    lp_id conn;       /* on which it was minted */
     uint32_t request; /* for which it was minted */
     uint32_t client;
     bool is_sse;
@@ -249,6 +250,7 @@ struct sim_request {
     uint64_t body_sum; /* what the client sent, to be found again at the replica */
     /* at the replicas */
     uint32_t runs;
+    lp_id conn;      /* to the replica whose answer the client gets */
     int32_t replica; /* the last one it reached; -1: none */
     uint32_t incarnation;
     bool wrote_all, wrote_sse, wrote_lost, wrote_until_close, in_trouble;
