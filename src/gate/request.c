@@ -128,6 +128,22 @@ static void open_ticket(
     x->record.session = x->ticket.key.lo;
 }
 
+/* A query whose token could not be read must not pass as one without. */
+static enum lp_reason reason_of_token(int err)
+{
+    switch (err) {
+    case LP_OK:
+    case LP_ENOT_FOUND:
+        return LP_REASON_none;
+    case LP_EAMBIGUOUS:
+        return LP_REASON_bad_session_header;
+    case LP_ELIMIT:
+        return LP_REASON_head_too_large;
+    default:
+        return LP_REASON_out_of_memory;
+    }
+}
+
 /* The token of an old-SSE message address, and the target it stands for. */
 static enum lp_reason read_token(struct lp_engine *e, struct lp_exchange *x)
 {
@@ -135,7 +151,7 @@ static enum lp_reason read_token(struct lp_engine *e, struct lp_exchange *x)
     struct lp_buf rest;
     lp_buf_init(&rest, 8192);
     int err = lp_endpoint_token(x->request.query, &token, &rest);
-    enum lp_reason reason = err == LP_EAMBIGUOUS ? LP_REASON_bad_session_header : LP_REASON_none;
+    enum lp_reason reason = reason_of_token(err);
     if (!err) {
         x->id_is_sse = true;
         open_ticket(e, x, LP_TICKET_SSE, token);
