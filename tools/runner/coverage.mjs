@@ -16,12 +16,12 @@ export function reset(dir) {
   for (const file of globSync(`${dir}/**/*.gcda`)) rmSync(file);
 }
 
-// A map from file name to gcovr's summary of it.
-export async function measure(dir, log, filter = 'src/') {
+// A map from file name to gcovr's summary of it; `objects` are the folders where it looks.
+export async function measure(dir, log, objects = [dir]) {
   const summary = path.join(LOGS, log + '.json');
-  const result = await run(log, 'gcovr', ['-r', '.', '-j', '2', '--filter', filter,
+  const result = await run(log, 'gcovr', ['-r', '.', '-j', '2', '--filter', 'src/',
     '--exclude-branches-by-pattern', ASSERTIONS, '--exclude-lines-by-pattern', NO_LINES,
-    '--exclude-unreachable-branches', '--gcov-ignore-parse-errors', '--json-summary', summary, dir]);
+    '--exclude-unreachable-branches', '--gcov-ignore-parse-errors', '--json-summary', summary, ...objects]);
   if (result.code !== 0) throw new Error(`gcovr failed:\n${tail(result)}`);
   const { files } = JSON.parse(readFileSync(summary, 'utf8'));
   return new Map(files.map(file => [file.filename, file]));
@@ -91,7 +91,8 @@ export async function corpusGate(dir, targets) {
     reset(dir);
     const played = await run(`corpus-${target}`, replay, [`test/fuzz/corpus/${target}`]);
     if (played.code !== 0) { fail(`replay of ${target} ended with ${played.code}`); continue; }
-    const measured = await measure(dir, `corpus-coverage-${target}`);
+    const objects = new Set(files.map(file => path.join(dir, path.dirname(file))));
+    const measured = await measure(dir, `corpus-coverage-${target}`, [...objects]);
     for (const name of files) {
       const file = measured.get(name);
       const reached = file ? percent(file.line_covered, file.line_total) : 0;
