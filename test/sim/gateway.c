@@ -76,9 +76,9 @@ static void fill_conf(struct sim *w, struct sim_gateway *g, uint32_t removed)
         .threads = g->engine_count,
         .servers = g->servers,
         .server_count = SIM_SERVERS,
-        .access_log = true,
+        .access_log = !w->plan.is_quiet,
         .access_format = LP_LOG_TEXT,
-        .log_level = LP_LOG_INFO,
+        .log_level = w->plan.is_quiet ? LP_LOG_WARN : LP_LOG_INFO,
         .stop_ms = 5000,
         .conn_max = w->plan.conn_max,
     };
@@ -210,6 +210,8 @@ void sim_gateway_stop(struct sim *w, uint32_t index)
     g->stop_us = w->now_us;
     for (uint32_t i = 0; i < g->engine_count; i++) {
         struct lp_event event = {.kind = LP_EV_STOP};
+        sim_emit(&g->engines[i], &event);
+        event.kind = sim_one_in(w, 2) ? LP_EV_STOP : LP_EV_STORE_REPLY; /* neither does harm */
         sim_emit(&g->engines[i], &event);
     }
     sim_at(w, g->conf.stop_ms * 1000 + GRACE_US, collect, index, g->epoch);

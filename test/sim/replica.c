@@ -82,17 +82,27 @@ void sim_answer_end(struct sim *w, struct sim_served *s)
         sim_at(w, w->plan.idle_us, close_idle, s->conn, s->turn);
 }
 
+/* How long it keeps an idle connection, in a form or another, or in one that says nothing. */
+static void write_idle(struct sim *w, char *room, size_t cap)
+{
+    static const char *const ODD[] = {"timeout=abc", "max=100", "timeout=99999"};
+    if (w->plan.says_idle && w->plan.idle_us >= 1000000)
+        snprintf(room, cap, "Connection: keep-alive\r\nKeep-Alive: timeout=%u, max=9\r\n",
+            w->plan.idle_us / 1000000);
+    else if (w->plan.says_idle)
+        snprintf(room, cap, "Connection: keep-alive, X-Hop\r\nX-Hop: 1\r\nKeep-Alive: %s\r\n",
+            ODD[sim_below(w, 3)]);
+}
+
 static void write_head(struct sim *w, struct sim_served *s, const struct sim_answer *a)
 {
     static const char *const FRAMES[] = {
         "", "Transfer-Encoding: chunked\r\n", "Connection: close\r\n"};
-    char head[2200], length[40] = "", idle[60] = "";
+    char head[2200], length[40] = "", idle[100] = "";
     bool is_bare = a->status == 204 || a->status == 304;
     if (s->framing == SIM_COUNTED && !is_bare)
         snprintf(length, sizeof length, "Content-Length: %zu\r\n", a->body.len);
-    if (w->plan.says_idle && w->plan.idle_us >= 1000000)
-        snprintf(idle, sizeof idle, "Connection: keep-alive\r\nKeep-Alive: timeout=%u\r\n",
-            w->plan.idle_us / 1000000);
+    write_idle(w, idle, sizeof idle);
     int n = snprintf(head, sizeof head, "HTTP/1.1 %u %s\r\n%s%s%s%s%s%s%s%s%s%s%s\r\n", a->status,
         a->status == 200 ? "OK" : "Whatever", a->type ? "Content-Type: " : "",
         a->type ? a->type : "", a->type ? "\r\n" : "", is_bare ? "" : FRAMES[s->framing], length,
@@ -245,6 +255,8 @@ void sim_answer_stream(struct sim *w, struct sim_served *s, const struct sim_ans
     write_head(w, s, a);
     if (is_spoilt(w, s))
         return;
+    if (sim_one_in(w, 12)) /* a byte order mark; it goes when comments come before it */
+        sim_answer_piece(w, s, LP_SPAN("\xEF\xBB\xBF"), false);
     sim_at(w, 1 + sim_random(w) % s->gap_us, step, s->conn, s->turn);
 }
 

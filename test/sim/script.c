@@ -435,6 +435,16 @@ static const struct wrong WRONGS[] = {
         "{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"a\",\"method\":\"b\"}"},
     {404, "POST", "/nowhere", "application/json", NULL, RPC_CALL},
     {404, "GET", "/mcp/", NULL, NULL, ""},
+    {400, "GET", "/mcp#part", NULL, NULL, ""},
+    {400, "POST", "/sse?lp=a&lp=b", "application/json", NULL, RPC_CALL},
+    {400, "POST", "/sse", "application/json", NULL, RPC_CALL},
+    {405, "DELETE", "/sse", NULL, NULL, ""},
+    {400, "DELETE", "/other", NULL,
+        "Traceparent: a\r\nTraceparent: b\r\nLast-Event-ID: 1\r\n"
+        "Last-Event-ID: 2\r\n",
+        ""},
+    {400, "POST", "/other", "application/json",
+        "Transfer-Encoding: chunked\r\n\r\n5\r\n{\"js\r\nzz", NULL},
     {403, "POST", "/mcp", "application/json", "Origin: http://evil.example\r\n", RPC_CALL},
     {415, "POST", "/mcp", "text/plain", NULL, RPC_CALL},
     {417, "POST", "/mcp", "application/json", "Expect: the-unexpected\r\n", RPC_CALL},
@@ -507,7 +517,8 @@ static uint32_t bad_request(struct sim *w, struct sim_client *client)
     const struct wrong *wrong = &WRONGS[sim_below(w, WRONG_COUNT)];
     uint32_t number = sim_request_new(w, client, SIM_KIND_bad_request);
     struct sim_request *r = &w->requests[number];
-    r->want = wrong->want;
+    bool has_path = w->plan.has_sse && !w->plan.sse_shares_path;
+    r->want = wrong->target[1] == 's' && !has_path ? 404 : wrong->want;
     struct draft d = {.method = wrong->method,
         .target = wrong->target,
         .type = wrong->type,

@@ -77,7 +77,10 @@ static void write_id(struct sim *w, const struct sim_served *s, struct sim_sessi
     if (!w->plan.fault_in || session->is_sse || !sim_one_in(w, 12))
         return;
     session->usable = false;
-    if (sim_one_in(w, 2)) {
+    if (sim_one_in(w, 6)) {
+        session->id[0] = 0;
+        sim_count(w, SIM_FAULT_replica_bad_id);
+    } else if (sim_one_in(w, 2)) {
         sim_count(w, SIM_FAULT_replica_long_id);
         memset(session->id + n, 'x', 600 - (size_t)n);
         session->id[600] = 0;
@@ -123,6 +126,17 @@ static void say_lost(struct sim *w, struct sim_served *s)
 
 /* --- streams --- */
 
+/* One that is longer than what is held of an old-SSE stream. */
+static void say_long_event(struct sim *w, struct sim_served *s)
+{
+    char line[1000];
+    memset(line, 'L', sizeof line);
+    sim_answer_piece(w, s, LP_SPAN("data: "), true);
+    for (int i = 0; i < 80; i++)
+        sim_answer_piece(w, s, lp_span(line, sizeof line), true);
+    sim_answer_piece(w, s, LP_SPAN("\n\n"), true);
+}
+
 void sim_serve_event(struct sim *w, struct sim_served *s)
 {
     static const char *const ENDS[] = {"\n", "\r\n", "\r"};
@@ -145,8 +159,11 @@ void sim_serve_event(struct sim *w, struct sim_served *s)
         pad, end, end);
     s->events_said++;
     sim_answer_piece(w, s, lp_span(text, (size_t)n), true);
-    for (uint32_t i = 0; s->is_standing && sim_one_in(w, 25) && i < 300; i++)
-        sim_answer_piece(w, s, lp_span(text, (size_t)n), true); /* a burst */
+    uint32_t burst = (s->is_standing || s->is_old_sse) && sim_one_in(w, 25) ? 300 : 0;
+    for (uint32_t i = 0; i < burst; i++)
+        sim_answer_piece(w, s, lp_span(text, (size_t)n), true);
+    if (s->is_old_sse && sim_one_in(w, 40))
+        say_long_event(w, s);
 }
 
 void sim_serve_stream_over(struct sim *w, struct sim_served *s)
@@ -198,7 +215,8 @@ static void open_old_sse(struct sim *w, struct sim_served *s)
     struct sim_conn *c = sim_conn_get(w, conn);
     if (!c || c->peer_done || s->wrong == SIM_WRONG_HANG)
         return; /* spoilt: there may be no `s` any more */
-    int n = snprintf(text, sizeof text, "event: endpoint\ndata: %s\n\n", address);
+    int n = snprintf(text, sizeof text, "event: endpoint\ndata: %s\n%s\n", address,
+        sim_one_in(w, 6) ? "id: e1\n" : "");
     sim_answer_piece(w, s, lp_span(text, (size_t)n), false);
     if (w->plan.fault_in && sim_one_in(w, 10)) /* a second one must not reach the client */
         sim_answer_piece(w, s, lp_span(text, (size_t)n), false);
@@ -245,6 +263,8 @@ static void answer_call(struct sim *w, struct sim_served *s, const char *session
         r ? r->id : "null", s->number, s->replica, s->incarnation);
     int err = lp_buf_append(&body, lp_span(head, (size_t)n));
     uint32_t pads = sim_one_in(w, 30) ? sim_below(w, 200000) : sim_below(w, 300);
+    if (sim_one_in(w, 2500))
+        pads = 5 << 20; /* more than is read for a client that has left */
     for (uint32_t i = 0; i < pads && !err; i += 16)
         err = lp_buf_append(&body, LP_SPAN("0123456789abcdef"));
     if (!err)
@@ -281,6 +301,13 @@ static void answer_initialize(struct sim *w, struct sim_served *s)
 static void near_miss(struct sim *w, struct sim_served *s)
 {
     sim_count(w, SIM_FAULT_replica_near_miss);
+    if (sim_one_in(w, 3)) { /* too long for any dialect */
+        char text[3000];
+        memset(text, 'n', sizeof text - 1);
+        text[sizeof text - 1] = 0;
+        answer_text(w, s, sim_one_in(w, 2) ? 400 : 422, "text/plain", text);
+        return;
+    }
     answer_text(w, s, 400, "application/json",
         "{\"jsonrpc\":\"2.0\",\"error\":{\"code\":-32000,\"message\":\"Bad Request: No valid "
         "session "
@@ -346,13 +373,22 @@ static void serve_message(struct sim *w, struct sim_served *s)
     answer_text(w, s, 202, "text/plain", "Accepted");
 }
 
+static void challenge(struct sim *w, struct sim_served *s)
+{
+    char text[900];
+    uint32_t how = sim_below(w, 8);
+    snprintf(text, sizeof text, "WWW-Authenticate: Bearer realm=\"sim\"%s%*s\r\n",
+        how ? "" : ", scope=x", how ? 0 : 600, "y");
+    answer_empty(w, s, 401, how == 1 ? NULL : text);
+}
+
 void sim_serve(struct sim *w, struct sim_served *s)
 {
     struct sim_request *r = sim_served_request(w, s);
     if (!s->has_body || s->is_early) {
         answer_text(w, s, 413, "text/plain", "too much");
     } else if (w->plan.challenges && !s->has_auth) {
-        answer_empty(w, s, 401, "WWW-Authenticate: Bearer realm=\"sim\"\r\n");
+        challenge(w, s);
     } else if (s->method == LP_METHOD_OPTIONS) {
         answer_empty(w, s, 204, NULL);
     } else if (is_sse_path(s->path, "/up/sse")) {

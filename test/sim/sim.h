@@ -166,6 +166,8 @@ struct sim_plan {
     bool rotates;         /* a key rotation is under way */
     bool slow_readers;
     bool is_loopback;
+    bool is_quiet;  /* no access log, and only warnings */
+    bool rests;     /* half an hour passes in the end */
     bool has_lists; /* hosts, origins and more dialects are configured */
 };
 
@@ -431,6 +433,7 @@ void sim_oracle_collect(struct sim *w, const struct sim_engine *engine);
 /* Bytes on their way to a client. */
 void sim_oracle_sees(struct sim *w, struct lp_span bytes);
 void sim_oracle_settled(struct sim *w);
+void sim_oracle_rested(struct sim *w);
 void sim_oracle_stopped(struct sim *w);
 void sim_trouble(struct sim *w, uint32_t replica);
 void sim_unseen(struct sim *w, uint32_t replica);

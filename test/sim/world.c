@@ -225,6 +225,8 @@ static void plan_servers(struct sim *w, struct sim_plan *p)
     p->says_idle = sim_one_in(w, 2);
     p->is_loopback = sim_one_in(w, 5);
     p->has_lists = sim_one_in(w, 5);
+    p->is_quiet = sim_one_in(w, 10);
+    p->rests = sim_one_in(w, 25);
     p->has_unix = sim_one_in(w, 4);
     p->rotates = sim_one_in(w, 4);
     p->age_ms = sim_one_in(w, 5) ? 20000 : 0;
@@ -475,6 +477,10 @@ bool sim_run(uint64_t seed, bool story, struct sim_cover *cover, uint64_t *ret_t
     run_until_quiet(w);
     if (!w->failed)
         sim_oracle_settled(w);
+    if (!w->failed && w->plan.rests) {
+        sim_go(w, w->now_us + 1900ull * SECOND_US);
+        sim_oracle_rested(w);
+    }
     if (!w->failed)
         stop_all(w);
     if (!w->failed)
