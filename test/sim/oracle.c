@@ -281,13 +281,18 @@ static struct lp_span skip_endpoint(struct lp_span stripped)
     return end == stripped.len ? lp_span("", 0) : lp_span_from(stripped, end + 2);
 }
 
-/* Takes the event off the end by which a gateway says that a call is dead. */
+/* How the event begins by which a gateway says that a call is dead. */
+static struct lp_span dead_event(const struct sim_request *r, char room[120])
+{
+    int n = snprintf(room, 120,
+        "event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":%s,\"error\":{\"code\":-32603,", r->id);
+    return lp_span(room, (size_t)n);
+}
+
 static bool take_dead_event(const struct sim_request *r, struct lp_span *seen)
 {
-    char text[120];
-    snprintf(text, sizeof text,
-        "event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":%s,\"error\":{\"code\":-32603,", r->id);
-    size_t at = lp_span_search(*seen, lp_span_str(text));
+    char room[120];
+    size_t at = lp_span_search(*seen, dead_event(r, room));
     if (!r->has_id || at == seen->len)
         return false;
     seen->len = at;
@@ -312,12 +317,14 @@ static bool begins(struct lp_span wrote, struct lp_span seen)
     return seen.len <= wrote.len && (!seen.len || memcmp(seen.ptr, wrote.ptr, seen.len) == 0);
 }
 
-/* A stream that was cut may end within one of our comments. */
-static void drop_half_comment(struct lp_span *seen, struct lp_span wrote)
+/* A stream that was cut may end within what the gateway put in. */
+static void drop_half(struct lp_span *seen, struct lp_span wrote, struct lp_span whole)
 {
-    for (size_t n = COMMENT.len - 1; n && !begins(wrote, *seen); n--)
-        if (lp_span_ends(*seen, lp_span(COMMENT.ptr, n)))
-            seen->len -= n;
+    for (size_t n = whole.len - 1; n && !begins(wrote, *seen); n--) {
+        struct lp_span shorter = lp_span(seen->ptr, seen->len > n ? seen->len - n : 0);
+        if (lp_span_ends(*seen, lp_span(whole.ptr, n)) && begins(wrote, shorter))
+            *seen = shorter;
+    }
 }
 
 static void check_events(struct sim *w, uint32_t number, struct lp_span seen)
@@ -325,8 +332,11 @@ static void check_events(struct sim *w, uint32_t number, struct lp_span seen)
     const struct sim_request *r = &w->requests[number];
     struct lp_span wrote = lp_buf_span(&r->wrote);
     bool is_dead = take_dead_event(r, &seen);
+    char room[120];
     if (r->outcome != SIM_ANSWERED)
-        drop_half_comment(&seen, wrote);
+        drop_half(&seen, wrote, COMMENT);
+    if (r->outcome != SIM_ANSWERED && r->has_id && replica_had_trouble(w, r))
+        drop_half(&seen, wrote, dead_event(r, room));
     if (!begins(wrote, seen))
         sim_fail(w, "#%u: the events are not those that its replica wrote", number);
     if (is_dead && !replica_had_trouble(w, r) && !is_poor(w))

@@ -8,6 +8,13 @@
 
 enum { BIG_MAX = 260000 };
 
+#define MODERN_META "\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\""
+#define MODERN_HEAD "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: a\r\n"
+#define MODERN_CALL                                                                                \
+    "{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"tools/"                                            \
+    "call\",\"params\":{\"name\":\"a\"," MODERN_META                                               \
+    ",\"io.modelcontextprotocol/clientCapabilities\":{}},\"pad\":\""
+
 /* A request before it is text. */
 struct draft {
     const char *method;
@@ -64,6 +71,8 @@ static void put_ballast(struct sim *w, struct sim_request *r)
         put(&r->text, "Accept-Encoding: gzip\r\nForwarded: for=1.2.3.4\r\n");
     if (sim_one_in(w, 5))
         put(&r->text, "Accept: application/json, text/event-stream\r\n");
+    if (r->has_auth && !r->want && sim_one_in(w, 15)) /* twice, but the same */
+        put(&r->text, "Authorization: Bearer sim\r\n");
 }
 
 static void compose(struct sim *w, uint32_t number, const struct draft *d)
@@ -116,7 +125,9 @@ static void make_id(struct sim *w, struct sim_request *r, uint32_t number)
 static void post_text(struct sim *w, uint32_t number, struct draft *d, const char *text)
 {
     d->method = "POST";
-    d->type = sim_one_in(w, 4) ? "application/json; charset=utf-8" : "application/json";
+    d->type = sim_one_in(w, 25) ? NULL
+        : sim_one_in(w, 4)      ? "application/json; charset=utf-8"
+                                : "application/json";
     d->body = lp_span_str(text);
     d->chunked = !d->http10 && sim_one_in(w, 4);
     d->expects = !d->http10 && sim_one_in(w, 15);
@@ -231,6 +242,37 @@ static uint32_t call(struct sim *w, struct sim_client *client, int32_t session)
         .ticket = s->ticket,
         .more = sim_one_in(w, 2) ? "MCP-Protocol-Version: 2025-06-18\r\n" : NULL};
     post_rpc(w, number, &d, CALLS[which].method, "{\"name\":\"echo\",\"progressToken\":1}");
+    return number;
+}
+
+/* 64 KiB are enough to see that it is no JSON, or to see that nobody will take it. */
+static uint32_t odd_big(struct sim *w, struct sim_client *client, int32_t session)
+{
+    bool is_garbage = sim_one_in(w, 2);
+    uint32_t number =
+        sim_request_new(w, client, is_garbage ? SIM_KIND_bad_request : SIM_KIND_call_big);
+    struct sim_request *r = &w->requests[number];
+    struct lp_buf text;
+    lp_buf_init(&text, SIM_BUF_MAX);
+    put(&text, is_garbage ? "{\"jsonrpc\":nil," : MODERN_CALL);
+    while (text.len < 150000)
+        put(&text, "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef");
+    put(&text, "\"}}");
+    r->server = w->sessions[session].server;
+    r->want = is_garbage ? 400 : 0;
+    r->accepts_any = is_garbage; /* its ticket may be worth nothing: then it is not even read */
+    r->has_id = !is_garbage;
+    r->kind = is_garbage ? r->kind : SIM_KIND_modern;
+    snprintf(r->id, sizeof r->id, "5");
+    struct draft d = {.method = "POST",
+        .target = PATHS[r->server],
+        .type = "application/json",
+        .ticket = is_garbage ? w->sessions[session].ticket : NULL,
+        .more = is_garbage ? NULL : MODERN_HEAD,
+        .chunked = sim_one_in(w, 2)};
+    d.body = lp_buf_span(&text);
+    compose(w, number, &d);
+    lp_buf_release(&text);
     return number;
 }
 
@@ -414,8 +456,6 @@ static uint32_t bad_ticket(struct sim *w, struct sim_client *client, int32_t ses
 
 /* --- requests that are wrong --- */
 
-#define MODERN_META "\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\""
-#define MODERN_HEAD "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: a\r\n"
 #define RPC_CALL                                                                                   \
     "{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"tools/call\",\"params\":{\"name\":\"a\"}}"
 
@@ -469,6 +509,9 @@ static const struct wrong WRONGS[] = {
     {400, "POST", "/other", "application/json", MODERN_HEAD,
         "{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"tools/call\",\"params\":{\"_meta\":{"
         "\"io.modelcontextprotocol/protocolVersion\":\"2099-01-01\"}}}"},
+    {400, "POST", "/other", "application/json", MODERN_HEAD,
+        "{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"tools/call\",\"params\":{\"name\":\"a\"}}"},
+    {415, "POST", "/mcp", "text/html", NULL, "{\"jsonrpc\":"},
 };
 
 enum { WRONG_COUNT = sizeof WRONGS / sizeof *WRONGS };
@@ -481,12 +524,15 @@ static uint32_t too_large(struct sim *w, struct sim_client *client, int32_t sess
     struct lp_buf text;
     lp_buf_init(&text, SIM_BUF_MAX);
     bool is_head = sim_one_in(w, 2);
+    bool has_many = is_head && sim_one_in(w, 2);
+    for (int i = 0; i < 125 && has_many; i++)
+        put(&text, "X-One: 1\r\n");
     if (!is_head)
         put(&text,
             "{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"tools/call\",\"params\":{\"pad\":\"");
     else
         put(&text, "X-Pad: ");
-    for (size_t total = is_head ? 70000 : 310000; text.len < total;)
+    for (size_t total = has_many ? 0 : is_head ? 70000 : 310000; text.len < total;)
         put(&text, "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef");
     put(&text, is_head ? "\r\n" : "\"}}");
     r->want = is_head ? 431 : 413;
@@ -550,6 +596,8 @@ static uint32_t in_session(struct sim *w, struct sim_client *client, int32_t ses
     case 5:
         return bad_ticket(w, client, session);
     case 6:
+        if (sim_one_in(w, 3))
+            return odd_big(w, client, session);
         return sim_one_in(w, 2) ? call_big(w, client, session) : too_large(w, client, session);
     case 7:
         return initialize(w, client, w->sessions[session].ticket);

@@ -263,7 +263,7 @@ static void answer_call(struct sim *w, struct sim_served *s, const char *session
         r ? r->id : "null", s->number, s->replica, s->incarnation);
     int err = lp_buf_append(&body, lp_span(head, (size_t)n));
     uint32_t pads = sim_one_in(w, 30) ? sim_below(w, 200000) : sim_below(w, 300);
-    if (sim_one_in(w, 2500))
+    if (sim_one_in(w, 10000))
         pads = 5 << 20; /* more than is read for a client that has left */
     for (uint32_t i = 0; i < pads && !err; i += 16)
         err = lp_buf_append(&body, LP_SPAN("0123456789abcdef"));

@@ -59,6 +59,11 @@ uint64_t sim_between(struct sim *w, uint64_t low, uint64_t high)
 void sim_hash(struct sim *w, const void *bytes, size_t n)
 {
     const unsigned char *at = bytes;
+    for (; n >= sizeof(uint64_t); n -= sizeof(uint64_t), at += sizeof(uint64_t)) {
+        uint64_t word;
+        memcpy(&word, at, sizeof word);
+        w->trace = rotate(w->trace ^ word, 29) * 0x100000001B3u;
+    }
     for (size_t i = 0; i < n; i++)
         w->trace = (w->trace ^ at[i]) * 0x100000001B3u;
 }
@@ -241,7 +246,7 @@ static void make_plan(struct sim *w)
     p->engines = 1 + sim_below(w, SIM_ENGINES_MAX);
     p->replicas = 2 + sim_below(w, SIM_REPLICAS_MAX - 1);
     p->clients = 2 + sim_below(w, SIM_CLIENTS_MAX - 1);
-    p->steps = 10 + sim_below(w, 70);
+    p->steps = 10 + sim_below(w, 60);
     p->fault_in = is_calm ? 0 : pick(w, 0, 8, 20, 60);
     p->chaos_us = is_calm ? 0 : pick(w, 0, 2000000, 5000000, 15000000);
     p->split = sim_below(w, 3);
