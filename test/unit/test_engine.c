@@ -1,0 +1,290 @@
+/* The engine's frame where no simulated day leads: what is asked of it from outside, the admin
+ * listener without an owner, events of later releases, odd requests. One engine and a scripted
+ * shell. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/error.h"
+#include "gate/engine.h"
+
+enum { CLIENT = 1, REPLICA = 2, WRITTEN_MAX = 1 << 18 };
+
+struct world {
+    struct lp_shell shell;
+    struct lp_keyring ring;
+    struct lp_conf conf;
+    struct lp_conf_server server;
+    struct lp_conf_replica replica;
+    struct lp_engine *engine;
+    char written[REPLICA + 1][WRITTEN_MAX];
+    size_t written_len[REPLICA + 1];
+    uint32_t closes[REPLICA + 1];
+    int64_t connect_result;
+    char log[4096];
+    bool stopped;
+};
+
+static int64_t perform(void *ctx, const struct lp_action *action)
+{
+    struct world *w = ctx;
+    int64_t taken = 0;
+    switch (action->kind) {
+    case LP_ACT_CONNECT:
+        return w->connect_result;
+    case LP_ACT_WRITE:
+        for (uint32_t i = 0; i < action->u.write.count; i++) {
+            struct lp_span part = action->u.write.parts[i];
+            if (part.len)
+                memcpy(w->written[action->conn] + w->written_len[action->conn], part.ptr, part.len);
+            w->written_len[action->conn] += part.len;
+            taken += (int64_t)part.len;
+        }
+        return taken;
+    case LP_ACT_CLOSE:
+        w->closes[action->conn]++;
+        return LP_OK;
+    case LP_ACT_LOG:
+        snprintf(
+            w->log, sizeof w->log, "%.*s", (int)action->u.log.line.len, action->u.log.line.ptr);
+        return LP_OK;
+    case LP_ACT_STOPPED:
+        w->stopped = true;
+        return LP_OK;
+    default:
+        return LP_OK;
+    }
+}
+
+static void fill_conf(struct world *w)
+{
+    w->replica = (struct lp_conf_replica){.name = LP_SPAN("r"),
+        .address = {.host = LP_SPAN("r.test"), .port = 1, .authority = LP_SPAN("r.test:1")},
+        .path = LP_SPAN("/mcp"),
+        .weight = 1};
+    w->server = (struct lp_conf_server){.name = LP_SPAN("default"),
+        .path = LP_SPAN("/mcp"),
+        .sse_path = LP_SPAN("/sse"),
+        .sse_upstream = LP_SPAN("/sse"),
+        .replicas = &w->replica,
+        .replica_count = 1,
+        .gone_after_ms = 3000,
+        .connect_ms = 2000,
+        .first_byte_ms = 300000,
+        .sse_post_ms = 10000,
+        .stalled_ms = 60000,
+        .ticket_age_ms = 1000000,
+        .body_max = 1 << 20};
+    w->conf = (struct lp_conf){.threads = 1,
+        .servers = &w->server,
+        .server_count = 1,
+        .access_log = true,
+        .log_level = LP_LOG_ERROR,
+        .stop_ms = 1000,
+        .conn_max = 10};
+}
+
+static int setup(void **state)
+{
+    struct world *w = calloc(1, sizeof *w);
+    uint32_t line;
+    w->shell = (struct lp_shell){w, perform};
+    w->connect_result = REPLICA;
+    fill_conf(w);
+    assert_int_equal(lp_keyring_parse(LP_SPAN("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n"),
+                         &w->ring, &line),
+        LP_OK);
+    struct lp_engine_args args = {.shell = &w->shell,
+        .count = 1,
+        .conf = &w->conf,
+        .keyring = &w->ring,
+        .mono_us = 1000000,
+        .wall_ms = 1800000000000};
+    assert_int_equal(lp_engine_new(&args, &w->engine), LP_OK);
+    *state = w;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct world *w = *state;
+    lp_engine_free(w->engine);
+    free(w);
+    return 0;
+}
+
+static void tell(struct world *w, struct lp_event event)
+{
+    event.mono_us = 1000001;
+    event.wall_ms = 1800000000000;
+    lp_engine_event(w->engine, &event);
+}
+
+static void tell_kind(struct world *w, enum lp_event_kind kind, lp_id conn)
+{
+    tell(w, (struct lp_event){.kind = kind, .conn = conn});
+}
+
+static void accept_client(struct world *w, bool is_admin, const char *peer)
+{
+    struct lp_event event = {.kind = LP_EV_ACCEPTED, .conn = CLIENT};
+    event.u.accepted =
+        (struct lp_conn_facts){.is_admin = is_admin, .peer = lp_span_str(peer), .unix_uid = -1};
+    tell(w, event);
+}
+
+static void read_span(struct world *w, lp_id conn, struct lp_span bytes)
+{
+    tell(w, (struct lp_event){.kind = LP_EV_READ, .conn = conn, .u.bytes = bytes});
+}
+
+static bool has(const struct world *w, lp_id conn, const char *text)
+{
+    struct lp_span all = lp_span(w->written[conn], w->written_len[conn]);
+    return lp_span_search(all, lp_span_str(text)) < all.len;
+}
+
+static void nothing_is_freed_twice_and_an_admin_needs_an_owner(void **state)
+{
+    struct world *w = *state;
+    lp_engine_free(NULL);
+    accept_client(w, true, "127.0.0.1:9");
+    assert_int_equal(w->closes[CLIENT], 1);
+    assert_int_equal(lp_engine_links(w->engine)->client_count, 0);
+    assert_int_equal(lp_engine_metrics(w->engine)->cells[LP_METRIC_CONNECTIONS_ACCEPTED], 0);
+}
+
+static void it_is_ready_until_its_last_replica_is_gone(void **state)
+{
+    struct world *w = *state;
+    struct lp_metrics_replica row;
+    assert_true(lp_engine_is_ready(w->engine));
+    accept_client(w, false, "192.0.2.7:1");
+    read_span(w, CLIENT,
+        LP_SPAN("POST /mcp HTTP/1.1\r\nHost: a\r\nContent-Length: 40\r\n\r\n"
+                "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}"));
+    for (int i = 0; i < 4; i++)
+        tell(w,
+            (struct lp_event){
+                .kind = LP_EV_CONNECT_FAILED, .conn = REPLICA, .u.error = LP_EREFUSED});
+    assert_int_equal(lp_engine_replicas(w->engine, &row, 1), 1);
+    assert_true(lp_span_eq(row.state, LP_SPAN("gone")));
+    assert_int_equal(lp_engine_replicas(w->engine, NULL, 0), 1);
+    assert_false(lp_engine_is_ready(w->engine));
+    assert_true(has(w, CLIENT, "HTTP/1.1 503 "));
+    assert_true(has(w, CLIENT, "retry-after: 1\r\n"));
+}
+
+static void no_descriptor_for_a_replica_is_said(void **state)
+{
+    struct world *w = *state;
+    w->connect_result = LP_ELIMIT;
+    accept_client(w, false, "192.0.2.7:1");
+    read_span(w, CLIENT, LP_SPAN("OPTIONS /mcp HTTP/1.1\r\nHost: a\r\n\r\n"));
+    assert_true(has(w, CLIENT, "HTTP/1.1 503 "));
+    assert_non_null(strstr(w->log, "(over_capacity)"));
+}
+
+static void a_connect_that_fails_here_says_nothing_of_the_replica(void **state)
+{
+    struct world *w = *state;
+    struct lp_metrics_replica row;
+    accept_client(w, false, "unix:");
+    read_span(w, CLIENT, LP_SPAN("OPTIONS /mcp HTTP/1.0\r\n\r\n")); /* and no Host */
+    tell(w, (struct lp_event){.kind = LP_EV_CONNECT_FAILED, .conn = REPLICA, .u.error = LP_ELIMIT});
+    assert_true(has(w, CLIENT, "HTTP/1.1 503 "));
+    assert_int_equal(lp_engine_replicas(w->engine, &row, 1), 1);
+    assert_true(lp_span_eq(row.state, LP_SPAN("up")));
+}
+
+/* What a peer's address becomes where the replica reads it. */
+static void check_forwarded(struct world *w, const char *peer, const char *wanted)
+{
+    accept_client(w, false, peer);
+    read_span(w, CLIENT, LP_SPAN("OPTIONS /mcp HTTP/1.1\r\nHost: a\r\n\r\n"));
+    tell_kind(w, LP_EV_CONNECTED, REPLICA);
+    assert_true(has(w, REPLICA, wanted));
+}
+
+static void a_replica_learns_the_address_without_its_port(void **state)
+{
+    check_forwarded(*state, "[2001:db8::1]:80", "for=\"[2001:db8::1]\"");
+}
+
+static void an_address_of_no_known_form_is_unknown(void **state)
+{
+    check_forwarded(*state, "somewhere", "for=unknown");
+}
+
+static void a_target_that_is_too_long_is_refused(void **state)
+{
+    struct world *w = *state;
+    enum { LONG = 8200 };
+    char *text = malloc(LONG + 200);
+    int n = snprintf(text, 60, "POST /sse?lp=x&pad=");
+    memset(text + n, 'p', LONG);
+    strcpy(text + n + LONG, " HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n");
+    accept_client(w, false, "192.0.2.7:1");
+    read_span(w, CLIENT, lp_span_str(text));
+    free(text);
+    assert_true(has(w, CLIENT, "HTTP/1.1 400 "));
+    assert_non_null(strstr(w->log, "(bad_http)"));
+}
+
+static void a_method_that_is_not_known_learns_which_are(void **state)
+{
+    struct world *w = *state;
+    accept_client(w, false, "192.0.2.7:1");
+    read_span(w, CLIENT, LP_SPAN("PUT /mcp HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}"));
+    assert_true(has(w, CLIENT, "HTTP/1.1 405 "));
+    assert_true(has(w, CLIENT, "allow: GET, POST, DELETE\r\n"));
+}
+
+static void events_of_later_releases_change_nothing(void **state)
+{
+    struct world *w = *state;
+    tell_kind(w, LP_EV_STORE_REPLY, 0);
+    tell_kind(w, LP_EV_CONFIG, 0);
+    assert_true(lp_engine_is_ready(w->engine));
+    tell_kind(w, LP_EV_STOP, 0);
+    tell_kind(w, LP_EV_STOP, 0);
+    assert_true(w->stopped);
+    assert_false(lp_engine_is_ready(w->engine));
+    accept_client(w, false, "192.0.2.7:1");
+    assert_int_equal(w->closes[CLIENT], 1);
+}
+
+static void a_server_that_is_not_reached_in_the_middle_of_a_stop_is_answered(void **state)
+{
+    struct world *w = *state;
+    accept_client(w, false, "192.0.2.7:1");
+    read_span(w, CLIENT, LP_SPAN("GET /sse HTTP/1.1\r\nHost: a\r\n\r\n"));
+    tell_kind(w, LP_EV_STOP, 0);
+    assert_non_null(strstr(w->log, "(stopping)"));
+    assert_true(w->stopped);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(nothing_is_freed_twice_and_an_admin_needs_an_owner),
+        TEST(it_is_ready_until_its_last_replica_is_gone),
+        TEST(no_descriptor_for_a_replica_is_said),
+        TEST(a_connect_that_fails_here_says_nothing_of_the_replica),
+        TEST(a_replica_learns_the_address_without_its_port),
+        TEST(an_address_of_no_known_form_is_unknown),
+        TEST(a_target_that_is_too_long_is_refused),
+        TEST(a_method_that_is_not_known_learns_which_are),
+        TEST(events_of_later_releases_change_nothing),
+        TEST(a_server_that_is_not_reached_in_the_middle_of_a_stop_is_answered),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
