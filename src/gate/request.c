@@ -137,8 +137,6 @@ static enum lp_reason reason_of_token(int err)
         return LP_REASON_none;
     case LP_EAMBIGUOUS:
         return LP_REASON_bad_session_header;
-    case LP_ELIMIT:
-        return LP_REASON_head_too_large;
     default:
         return LP_REASON_out_of_memory;
     }
