@@ -615,7 +615,7 @@ static void on_log(struct sim_engine *engine, enum lp_log_level level, struct lp
         level == LP_LOG_ACCESS ? "access:" : "says:", (int)line.len, line.ptr);
     if (level == LP_LOG_ACCESS)
         engine->lines++;
-    if (lp_span_search(line, LP_SPAN(SIM_ID_MARK)) < line.len)
+    if (sim_search(line, LP_SPAN(SIM_ID_MARK)) < line.len)
         sim_fail(w, "the log holds a session id of a replica: %.*s", (int)line.len, line.ptr);
 }
 

@@ -103,7 +103,7 @@ void sim_oracle_runs(struct sim *w, uint32_t number, struct lp_span body)
 
 void sim_oracle_sees(struct sim *w, struct lp_span bytes)
 {
-    size_t at = lp_span_search(bytes, LP_SPAN(SIM_ID_MARK));
+    size_t at = sim_search(bytes, LP_SPAN(SIM_ID_MARK));
     if (at == bytes.len)
         return;
     size_t from = at > 60 ? at - 60 : 0;
@@ -168,7 +168,7 @@ static bool may_be_lost(struct sim *w, const struct sim_request *r)
 static bool holds(const struct lp_buf *buf, const char *text)
 {
     struct lp_span all = lp_buf_span(buf);
-    return lp_span_search(all, lp_span_str(text)) < all.len;
+    return sim_search(all, lp_span_str(text)) < all.len;
 }
 
 /* An error of the gateway's own must carry the id of the request. */
@@ -258,7 +258,7 @@ static void strip(struct sim *w, uint32_t number, struct lp_buf *out)
     size_t from = 0;
     for (;;) {
         struct lp_span left = lp_span_from(got, from);
-        size_t at = lp_span_search(left, COMMENT);
+        size_t at = sim_search(left, COMMENT);
         int err = lp_buf_append(out, lp_span(left.ptr, at));
         LP_ASSERT(!err);
         if (at == left.len)
@@ -277,7 +277,7 @@ static struct lp_span skip_endpoint(struct lp_span stripped)
         return lp_span("", 0); /* cut in its middle */
     if (!lp_span_starts(stripped, LP_SPAN("event: endpoint\n")))
         return stripped;
-    size_t end = lp_span_search(stripped, LP_SPAN("\n\n")); /* an id may come with it */
+    size_t end = sim_search(stripped, LP_SPAN("\n\n")); /* an id may come with it */
     return end == stripped.len ? lp_span("", 0) : lp_span_from(stripped, end + 2);
 }
 
@@ -292,7 +292,7 @@ static struct lp_span dead_event(const struct sim_request *r, char room[120])
 static bool take_dead_event(const struct sim_request *r, struct lp_span *seen)
 {
     char room[120];
-    size_t at = lp_span_search(*seen, dead_event(r, room));
+    size_t at = sim_search(*seen, dead_event(r, room));
     if (!r->has_id || at == seen->len)
         return false;
     seen->len = at;

@@ -318,6 +318,8 @@ bool sim_one_in(struct sim *w, uint32_t n); /* never when n is 0 */
 uint64_t sim_between(struct sim *w, uint64_t low, uint64_t high);
 void sim_hash(struct sim *w, const void *bytes, size_t n);
 uint64_t sim_sum(struct lp_span bytes);
+/* As lp_span_search; quick, because all that clients see goes through it. */
+size_t sim_search(struct lp_span s, struct lp_span needle);
 
 /* Runs `run` after `delay_us`; returns its order number. */
 uint64_t sim_at(struct sim *w, uint64_t delay_us, sim_fn run, uint64_t a, uint64_t b);

@@ -71,9 +71,20 @@ void sim_hash(struct sim *w, const void *bytes, size_t n)
 uint64_t sim_sum(struct lp_span bytes)
 {
     uint64_t sum = 0xCBF29CE484222325u;
-    for (size_t i = 0; i < bytes.len; i++)
+    size_t i = 0;
+    for (uint64_t word; i + sizeof word <= bytes.len; i += sizeof word) {
+        memcpy(&word, bytes.ptr + i, sizeof word);
+        sum = rotate(sum ^ word, 29) * 0x100000001B3u;
+    }
+    for (; i < bytes.len; i++)
         sum = (sum ^ (unsigned char)bytes.ptr[i]) * 0x100000001B3u;
     return sum;
+}
+
+size_t sim_search(struct lp_span s, struct lp_span needle)
+{
+    const char *at = s.len ? memmem(s.ptr, s.len, needle.ptr, needle.len) : NULL;
+    return at ? (size_t)(at - s.ptr) : s.len;
 }
 
 /* --- the queue: a binary heap by time, then by order --- */
