@@ -284,7 +284,9 @@ static uint32_t call_big(struct sim *w, struct sim_client *client, int32_t sessi
     r->server = w->sessions[session].server;
     make_id(w, r, number);
     age_rule(w, r);
-    struct draft d = {.target = PATHS[r->server], .ticket = w->sessions[session].ticket};
+    struct draft d = {.target = PATHS[r->server],
+        .ticket = w->sessions[session].ticket,
+        .more = sim_one_in(w, 6) ? "Mcp-Method: tools/call\r\n" : NULL};
     post_big(w, number, &d);
     return number;
 }
@@ -320,6 +322,7 @@ static uint32_t get(struct sim *w, struct sim_client *client, int32_t session)
         .target = PATHS[r->server],
         .ticket = w->sessions[session].ticket,
         .http10 = sim_one_in(w, 25),
+        .expects = resumes && number % 4 == 0,
         .more = resumes ? "Last-Event-ID: 12-3\r\n" : NULL};
     compose(w, number, &d);
     return number;
@@ -525,7 +528,7 @@ static uint32_t too_large(struct sim *w, struct sim_client *client, int32_t sess
     lp_buf_init(&text, SIM_BUF_MAX);
     bool is_head = sim_one_in(w, 2);
     bool has_many = is_head && sim_one_in(w, 2);
-    for (int i = 0; i < 125 && has_many; i++)
+    for (int i = 0; i < 117 && has_many; i++)
         put(&text, "X-One: 1\r\n");
     if (!is_head)
         put(&text,

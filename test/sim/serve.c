@@ -86,7 +86,7 @@ static void write_id(struct sim *w, const struct sim_served *s, struct sim_sessi
         session->id[600] = 0;
     } else {
         sim_count(w, SIM_FAULT_replica_bad_id);
-        session->id[n - 3] = sim_one_in(w, 2) ? ' ' : '\xC3';
+        session->id[n - 3] = " \x7F\xC3"[sim_below(w, 3)];
     }
 }
 
@@ -183,7 +183,7 @@ static void start_stream(struct sim *w, struct sim_served *s, const char *sessio
     struct sim_answer a = {.status = 200,
         .type = "text/event-stream",
         .session_id = session_id,
-        .more = sim_one_in(w, 2) ? "Cache-Control: max-age=3\r\n" : NULL};
+        .more = sim_one_in(w, 2) ? "Cache-Control: max-age=3\r\nX-Accel-Buffering: yes\r\n" : NULL};
     sim_answer_stream(w, s, &a);
 }
 
@@ -263,7 +263,8 @@ static void answer_call(struct sim *w, struct sim_served *s, const char *session
         r ? r->id : "null", s->number, s->replica, s->incarnation);
     int err = lp_buf_append(&body, lp_span(head, (size_t)n));
     uint32_t pads = sim_one_in(w, 30) ? sim_below(w, 200000) : sim_below(w, 300);
-    if (sim_one_in(w, 10000))
+    bool is_wasted = r && r->outcome == SIM_LEFT;
+    if (is_wasted ? sim_one_in(w, 30) : sim_one_in(w, 10000))
         pads = 5 << 20; /* more than is read for a client that has left */
     for (uint32_t i = 0; i < pads && !err; i += 16)
         err = lp_buf_append(&body, LP_SPAN("0123456789abcdef"));
@@ -280,6 +281,10 @@ static void answer_call(struct sim *w, struct sim_served *s, const char *session
 
 static void answer_initialize(struct sim *w, struct sim_served *s)
 {
+    if (w->plan.fault_in && sim_one_in(w, 40)) {
+        answer_empty(w, s, 302, "Location: http://elsewhere.sim/mcp\r\n");
+        return;
+    }
     if (w->plan.fault_in && sim_one_in(w, 25)) { /* Python's way: an id on an error answer */
         struct sim_answer a = {.status = 500,
             .type = "text/plain",
@@ -387,7 +392,7 @@ void sim_serve(struct sim *w, struct sim_served *s)
     struct sim_request *r = sim_served_request(w, s);
     if (!s->has_body || s->is_early) {
         answer_text(w, s, 413, "text/plain", "too much");
-    } else if (w->plan.challenges && !s->has_auth) {
+    } else if (w->plan.challenges && (!s->has_auth || sim_one_in(w, 40))) {
         challenge(w, s);
     } else if (s->method == LP_METHOD_OPTIONS) {
         answer_empty(w, s, 204, NULL);

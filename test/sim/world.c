@@ -237,7 +237,7 @@ static void plan_servers(struct sim *w, struct sim_plan *p)
     p->sse_shares_path = sim_one_in(w, 4);
     p->streams = !sim_one_in(w, 6);
     p->strict_streams = !sim_one_in(w, 3);
-    p->idle_us = pick(w, 0, 2000000, 5000000, 400000);
+    p->idle_us = pick(w, sim_one_in(w, 2) ? 0 : 1000000, 2000000, 5000000, 400000);
     p->says_idle = sim_one_in(w, 2);
     p->is_loopback = sim_one_in(w, 5);
     p->has_lists = sim_one_in(w, 5);
@@ -266,7 +266,7 @@ static void make_plan(struct sim *w)
     p->latency_us = pick(w, 50, 500, 3000, 20000);
     p->mail_us = pick(w, 20, 1000, 100000, sim_one_in(w, 2) ? 2000000 : 200000);
     p->no_room_in = is_calm ? 0 : pick(w, 0, 0, 0, 25);
-    p->no_memory_in = is_calm || !sim_one_in(w, 8) ? 0 : pick(w, 30, 100, 400, 2000);
+    p->no_memory_in = is_calm || !sim_one_in(w, 5) ? 0 : pick(w, 12, 50, 200, 1000);
     p->conn_max = is_calm || !sim_one_in(w, 12) ? 200 : 4;
     p->slow_readers = !is_calm && sim_one_in(w, 3);
     plan_servers(w, p);
