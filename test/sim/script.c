@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/error.h"
 #include "mcp/ticket.h"
 #include "sim.h"
 
@@ -549,14 +550,15 @@ static uint32_t too_large(struct sim *w, struct sim_client *client, int32_t sess
         .type = "application/json"};
     if (is_bound)
         r->session = session;
-    char *more = is_head ? strndup(lp_buf_span(&text).ptr, text.len) : NULL;
-    d.more = more;
+    int err = is_head ? lp_buf_append(&text, lp_span("", 1)) : LP_OK; /* a string from now on */
+    LP_ASSERT(!err);
+    if (is_head)
+        d.more = lp_buf_span(&text).ptr;
     if (!is_head) {
         d.body = lp_buf_span(&text);
         d.chunked = true;
     }
     compose(w, number, &d);
-    free(more);
     lp_buf_release(&text);
     return number;
 }
