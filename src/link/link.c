@@ -416,9 +416,12 @@ static void hold(struct lp_links *links, struct lp_link *link, struct lp_span re
 {
     if (!rest.len)
         return;
-    if (lp_buf_append(&link->held, rest)) {
+    int err = lp_buf_append(&link->held, rest);
+    if (err) {
+        enum lp_reason why =
+            err == LP_ENOMEM ? LP_REASON_out_of_memory : LP_REASON_client_sent_more;
         lp_link_kill(links, link, LP_CLOSE_RESET);
-        link->codec->lost(links, link, LP_REASON_client_sent_more);
+        link->codec->lost(links, link, why);
         return;
     }
     /* One more read of at most 64 KiB still fits when reading stops here. */
