@@ -85,6 +85,7 @@ struct lp_conf {
     bool access_log;         /* default off; log.access: true */
     int log_level;           /* enum lp_log_level; default info */
     struct lp_span log_file; /* empty: stderr */
+    uint64_t request_ms;     /* a request that does not arrive, default 30 s */
     uint64_t stop_ms;        /* graceful stop's deadline, default 10 s */
     uint32_t conn_max;       /* client connections in all, default 9000 (two descriptors each) */
 };

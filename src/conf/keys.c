@@ -229,6 +229,19 @@ static const struct lp_conf_key KEYS[] = {
         .paragraph = "The web origins whose pages may call, like https://app.example.com; "
                      "\"*\" is any. The default on a loopback listener is loopback origins, "
                      "elsewhere an origin equal to the Host. Others get 403."},
+    {.name = "timeouts.request",
+        .arg = "DURATION",
+        .type = LP_TYPE_DURATION,
+        AT_TOP(request_ms),
+        .fallback = "30s",
+        .min = 10,
+        .max = MINUTES(60),
+        .help = "How long a request may take to arrive",
+        .paragraph = "How long the head of a request may take to arrive, from its first byte on. "
+                     "Then its body has to come at 1 KiB a second or more, looked at each time "
+                     "this time has passed; while Limpet itself does not read, because the replica "
+                     "is slower than the client, no time passes. Else the client gets 408 and is "
+                     "cut. It stands at the top level only."},
     {.name = "timeouts.connect",
         .arg = "DURATION",
         .type = LP_TYPE_DURATION,

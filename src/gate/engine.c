@@ -10,13 +10,7 @@
 #include "base/error.h"
 #include "gate/engine_priv.h"
 
-enum { SWEEP_US = 1000000 };
-
-static const struct lp_link_limits LIMITS = {
-    .idle_us = 75u * 1000000,
-    .request_us = 30u * 1000000,
-    .stalled_us = 60u * 1000000,
-};
+enum { SWEEP_US = 1000000, IDLE_US = 75000000, STALLED_US = 60000000 };
 
 static int init_servers(struct lp_engine *e)
 {
@@ -43,7 +37,9 @@ static int init(struct lp_engine *e, const struct lp_engine_args *args)
     lp_entropy_init(&e->entropy, args->seed);
     lp_slab_init(&e->exchanges, sizeof(struct lp_exchange), LP_EXCHANGES_MAX);
     lp_list_init(&e->dying);
-    int err = lp_links_init(&e->links, e->shell, &e->timers, &LIMITS);
+    const struct lp_link_limits limits = {
+        .idle_us = IDLE_US, .request_us = e->conf->request_ms * 1000, .stalled_us = STALLED_US};
+    int err = lp_links_init(&e->links, e->shell, &e->timers, &limits);
     if (!err)
         err = lp_home_init(e);
     if (!err)

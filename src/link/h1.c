@@ -19,10 +19,18 @@ static struct lp_link *open_link(const struct lp_links *links, struct lp_stream 
     return is_it ? link : NULL;
 }
 
+/* From now on the client's next bytes are awaited. */
+static void await(struct lp_links *links, struct lp_link *link)
+{
+    link->h1.awaited_us = links->now_us;
+    link->h1.awaited_bytes = 0;
+}
+
 static void start(struct lp_links *links, struct lp_link *link)
 {
     lp_http1_init(
         &link->h1.parser, link->is_client ? LP_HTTP1_REQUESTS : LP_HTTP1_RESPONSES, links->head);
+    await(links, link);
 }
 
 static void release(struct lp_link *link)
@@ -42,7 +50,8 @@ static void begin_stream(struct lp_links *links, struct lp_link *link)
     h1->minor = 1;
     h1->out_kind = LP_BODY_NONE;
     link->wrote = false;
-    link->read_us = link->wrote_us = links->now_us;
+    link->wrote_us = links->now_us;
+    await(links, link);
     link->stalled_us = links->limits.stalled_us;
 }
 
@@ -85,7 +94,7 @@ static void settle(struct lp_links *links, struct lp_link *link)
         lp_link_finish(links, link, LP_CLOSE_LINGER);
         return;
     }
-    link->read_us = links->now_us; /* it is idle from here on, however long the answer took */
+    await(links, link); /* it is idle from here on, however long the answer took */
     lp_link_rearm(links, link);
     lp_link_go_on_later(links, link);
 }
@@ -168,6 +177,22 @@ static void on_end(struct lp_links *links, struct lp_link *link)
         link->ops->end(link->ctx, tag, s, true);
 }
 
+static uint64_t bytes_wanted(const struct lp_links *links)
+{
+    enum { SECOND_US = 1000000 };
+    return links->limits.request_us * LP_LINK_BODY_RATE / SECOND_US + 1;
+}
+
+static void on_body(struct lp_links *links, struct lp_link *link, struct lp_span bytes)
+{
+    if (!link->h1.open)
+        return;
+    link->h1.awaited_bytes += bytes.len;
+    if (link->h1.awaited_bytes >= bytes_wanted(links))
+        await(links, link);
+    link->ops->body(link->ctx, link->tag, stream_of(link), bytes);
+}
+
 static void on_item(struct lp_links *links, struct lp_link *link, const struct lp_http1_item *item)
 {
     switch (item->kind) {
@@ -177,13 +202,18 @@ static void on_item(struct lp_links *links, struct lp_link *link, const struct l
         on_head(links, link, item->head);
         break;
     case LP_HTTP1_BODY:
-        if (link->h1.open)
-            link->ops->body(link->ctx, link->tag, stream_of(link), item->body);
+        on_body(links, link, item->body);
         break;
     case LP_HTTP1_END:
         on_end(links, link);
         break;
     }
+}
+
+/* Between two messages, with no byte of the next one here. */
+static bool is_idle(const struct lp_link *link)
+{
+    return !link->h1.open && lp_http1_is_between(&link->h1.parser);
 }
 
 /* Whether the parser may get more bytes now. */
@@ -208,6 +238,7 @@ static size_t input(struct lp_links *links, struct lp_link *link, struct lp_span
     size_t taken = 0;
     while (may_feed(link)) {
         struct lp_http1_item item;
+        bool was_idle = is_idle(link);
         ptrdiff_t n = lp_http1_feed(&h1->parser, lp_span_from(bytes, taken), &item);
         if (n < 0) {
             enum lp_reason why = reason_of_error(link, (int)n);
@@ -218,6 +249,8 @@ static size_t input(struct lp_links *links, struct lp_link *link, struct lp_span
             return bytes.len;
         }
         taken += (size_t)n;
+        if (was_idle && !is_idle(link))
+            await(links, link); /* a head has begun */
         if (item.kind == LP_HTTP1_NONE)
             break;
         on_item(links, link, &item);
@@ -279,20 +312,15 @@ static void credit(struct lp_links *links, struct lp_link *link)
 
 static uint64_t deadline_us(const struct lp_links *links, const struct lp_link *link)
 {
-    if (!link->is_client)
+    const struct lp_h1 *h1 = &link->h1;
+    if (!link->is_client || (h1->open && (h1->in_ended || h1->paused)))
         return UINT64_MAX;
-    if (!link->h1.open) {
-        bool begun = !lp_http1_is_between(&link->h1.parser);
-        return link->read_us + (begun ? links->limits.request_us : links->limits.idle_us);
-    }
-    if (!link->h1.in_ended && !link->h1.paused)
-        return link->read_us + links->limits.request_us;
-    return UINT64_MAX;
+    return h1->awaited_us + (is_idle(link) ? links->limits.idle_us : links->limits.request_us);
 }
 
 static void timeout(struct lp_links *links, struct lp_link *link)
 {
-    if (!link->h1.open && lp_http1_is_between(&link->h1.parser))
+    if (is_idle(link))
         die(links, link, LP_CLOSE_LINGER, LP_REASON_idle);
     else
         refuse(links, link, LP_REASON_request_timeout);
@@ -382,6 +410,8 @@ void lp_link_pause(struct lp_links *links, struct lp_stream s)
     struct lp_link *link = open_link(links, s);
     if (!link || link->h1.in_ended)
         return;
+    if (!link->h1.paused)
+        link->h1.paused_us = links->now_us;
     link->h1.paused = true;
     lp_link_reading(links, link, false);
 }
@@ -392,7 +422,7 @@ void lp_link_resume(struct lp_links *links, struct lp_stream s)
     if (!link || !link->h1.paused)
         return;
     link->h1.paused = false;
-    link->read_us = links->now_us;
+    link->h1.awaited_us += links->now_us - link->h1.paused_us;
     lp_link_go_on_later(links, link);
 }
 

@@ -109,7 +109,7 @@ static struct lp_link *new_link(struct lp_links *links, const struct lp_message_
     link->ctx = ctx;
     link->codec = &lp_h1_codec;
     link->stalled_us = links->limits.stalled_us;
-    link->read_us = link->wrote_us = links->now_us;
+    link->wrote_us = links->now_us;
     link->timer = (struct lp_timer){.kind = LP_TIMER_LINK, .owner = id};
     lp_buf_init(&link->out, LP_LINK_OUT_MAX);
     lp_buf_init(&link->draining, LP_LINK_OUT_MAX);
@@ -431,7 +431,6 @@ static void hold(struct lp_links *links, struct lp_link *link, struct lp_span re
 
 static void on_read(struct lp_links *links, struct lp_link *link, struct lp_span bytes)
 {
-    link->read_us = links->now_us;
     if (link->state == LP_LINK_CLOSING)
         return;
     if (link->held.len) {
@@ -477,7 +476,7 @@ static void on_eof(struct lp_links *links, struct lp_link *link)
 static void on_connected(struct lp_links *links, struct lp_link *link)
 {
     link->state = LP_LINK_OPEN;
-    link->read_us = link->wrote_us = links->now_us;
+    link->wrote_us = links->now_us;
     link->ops->connected(link->ctx, link->tag, link->id, LP_OK);
     if (link->state == LP_LINK_OPEN && link->out.len)
         mark_dirty(links, link);

@@ -21,12 +21,16 @@ enum {
     LP_LINK_OUT_MAX = 1 << 20,  /* a backlog that no rule-abiding owner reaches */
     LP_LINK_HELD_MAX = 1 << 18, /* input that waits: at most this */
     LP_LINK_PEER_MAX = 56,
-    LP_TIMER_LINK = 1, /* lp_timer.kind of all timers of this room */
+    LP_LINK_BODY_RATE = 1024, /* bytes a second that a body has to bring, see request_us */
+    LP_TIMER_LINK = 1,        /* lp_timer.kind of all timers of this room */
 };
 
 struct lp_link_limits {
-    uint64_t idle_us;    /* a client's connection between two requests */
-    uint64_t request_us; /* a request, or the rest of it, that does not arrive */
+    uint64_t idle_us; /* a client's connection between two requests */
+    /* A request's head, from its first byte on, however its bytes are spread; and then as much of
+     * its body as LP_LINK_BODY_RATE makes of that time, again and again. While the owner has paused
+     * the stream no time passes. */
+    uint64_t request_us;
     uint64_t stalled_us; /* a peer that takes nothing of what waits for it */
 };
 

@@ -53,6 +53,10 @@ struct lp_h1 {
     bool is_head_method;
     uint8_t minor;
     enum lp_body_kind out_kind;
+    /* A client's connection only: */
+    uint64_t awaited_us;    /* since when a request, the rest of its head, or of its body is */
+    uint64_t awaited_bytes; /* of the body that have come since */
+    uint64_t paused_us;
 };
 
 struct lp_link {
@@ -78,7 +82,6 @@ struct lp_link {
     struct lp_buf draining;
     struct lp_buf held;
     struct lp_timer timer;
-    uint64_t read_us;  /* last byte in */
     uint64_t wrote_us; /* last progress out */
     uint64_t stalled_us;
     struct lp_list dirty;

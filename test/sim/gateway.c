@@ -79,6 +79,7 @@ static void fill_conf(struct sim *w, struct sim_gateway *g, uint32_t removed)
         .access_log = !w->plan.is_quiet,
         .access_format = LP_LOG_TEXT,
         .log_level = w->plan.is_quiet ? LP_LOG_WARN : LP_LOG_INFO,
+        .request_ms = 30000,
         .stop_ms = 5000,
         .conn_max = w->plan.conn_max,
     };

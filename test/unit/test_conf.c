@@ -23,6 +23,7 @@ static void smallest_file_gets_the_defaults(void **state)
     assert_int_equal(l.conf->access_format, LP_LOG_TEXT);
     assert_false(l.conf->access_log);
     assert_int_equal(l.conf->log_level, LP_LOG_INFO);
+    assert_int_equal(l.conf->request_ms, 30000);
     assert_int_equal(l.conf->stop_ms, 10000);
     assert_int_equal(l.conf->conn_max, 9000);
     assert_int_equal(l.conf->server_count, 1);
@@ -62,7 +63,7 @@ static const char WHOLE_FILE[] =
     "stop_after: 0s\n"
     "connections_max: 100\n"
     "gone_after: 5s\n"
-    "timeouts: {connect: 500ms}\n"
+    "timeouts: {request: 5s, connect: 500ms}\n"
     "servers:\n"
     "  - name: tools\n"
     "    path: /tools/mcp\n"
@@ -113,6 +114,7 @@ static void whole_file_is_read(void **state)
     assert_int_equal(l.conf->access_format, LP_LOG_JSON);
     assert_true(l.conf->access_log);
     assert_span(l.conf->log_file, "/var/log/limpet");
+    assert_int_equal(l.conf->request_ms, 5000);
     assert_int_equal(l.conf->stop_ms, 0);
     assert_int_equal(l.conf->conn_max, 100);
     assert_int_equal(l.conf->server_count, 2);
@@ -665,6 +667,8 @@ static void printed_snapshot_is_yaml(void **state)
         "  level: info\n"
         "  access: true\n"
         "  format: text\n"
+        "timeouts:\n"
+        "  request: 30s\n"
         "stop_after: 10s\n"
         "connections_max: 9000\n"
         "servers:\n"

@@ -86,6 +86,7 @@ static void fill_conf(struct world *w)
         .server_count = 1,
         .access_log = true,
         .log_level = LP_LOG_ERROR,
+        .request_ms = 30000,
         .stop_ms = 1000,
         .conn_max = 10};
 }
