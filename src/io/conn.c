@@ -363,6 +363,10 @@ int64_t lp_io_conn_close(struct lp_loop *loop, lp_id id, enum lp_close_how how)
 
 void lp_io_conn_timeout(struct lp_loop *loop, struct lp_io_conn *conn)
 {
+    if (conn->state == LP_IO_DIALLING) {
+        lp_io_stdio_connect(loop, conn);
+        return;
+    }
     if (conn->state == LP_IO_LINGERING) {
         lp_io_conn_drop(loop, conn);
         return;
@@ -372,4 +376,11 @@ void lp_io_conn_timeout(struct lp_loop *loop, struct lp_io_conn *conn)
         read_input(loop, conn);
     if (conn->state == LP_IO_OPEN)
         die(loop, conn);
+}
+
+void lp_io_conn_break(struct lp_loop *loop, lp_id id)
+{
+    struct lp_io_conn *conn = lp_slab_get(&loop->conns, id);
+    if (conn && conn->state != LP_IO_CLOSED)
+        lp_io_conn_timeout(loop, conn);
 }

@@ -258,6 +258,8 @@ int64_t lp_io_dial(struct lp_loop *loop, const struct lp_endpoint *endpoint)
 {
     if (endpoint->is_tls)
         return LP_EUNSUPPORTED;
+    if (endpoint->kind == LP_EP_STDIO)
+        return lp_io_stdio_dial(loop);
     struct lp_io_conn *conn = lp_io_conn_new(loop);
     if (!conn)
         return LP_ELIMIT;

@@ -280,6 +280,7 @@ void lp_loop_free(struct lp_loop *loop)
     struct lp_io_conn *conn;
     while ((conn = lp_slab_next(&loop->conns, &cursor, &id)))
         lp_io_conn_drop(loop, conn);
+    lp_io_stdio_fini(loop);
     lp_io_doors_close(loop, true);
     /* The connections, dials and doors free themselves in the callbacks of their closing handles.
      */

@@ -25,6 +25,10 @@
  * - CONNECT: the addresses of a name are tried in the order of the resolver, each with its share of
  *   the time that is left; timeout_ms 0 means no limit. A full unix backlog is tried again until
  *   the time is over. There is no TLS in this release: is_tls gives LP_EUNSUPPORTED.
+ * - CONNECT to LP_EP_STDIO: once in a loop's life (LP_EEXISTS), whatever the descriptors are: pipe,
+ *   terminal, file, socket, /dev/null. Their flags are not touched. The end of standard input is
+ *   EOF; a failed read, or nobody there to read standard output, is BROKEN. Bytes a WRITE has taken
+ *   are written after CLOSE too: LINGER waits for that as for a peer, lp_loop_free for two seconds.
  * - There is no store in this release: a STORE is answered with LP_STORE_DOWN in the next turn.
  * - `mono_us` is taken once per turn, and again after every 32 events of a long one.
  * - An idle connection is one slab cell (about 260 bytes) and no buffer; all connections of a loop

@@ -40,12 +40,13 @@ enum lp_io_watch {
 };
 
 struct lp_io_dial;
+struct lp_io_stdio;
 
 struct lp_io_conn {
     uv_poll_t poll;
     lp_id id;
     struct lp_span drain;    /* what is left of the engine's DRAIN */
-    struct lp_timer timer;   /* LINGERING: the end; OPEN: a BROKEN that is owed */
+    struct lp_timer timer;   /* LINGERING: the end; OPEN: a BROKEN that is owed; DIALLING: stdio */
     struct lp_io_dial *dial; /* while DIALLING */
     int fd;
     int interest; /* what libuv was asked to watch */
@@ -105,6 +106,9 @@ struct lp_loop {
     bool is_stopping;          /* LP_EV_STOP was given */
     bool is_stopped;           /* the engine has said STOPPED */
     atomic_uint running_peers; /* loop 0 outlives the other threads: signals come to it */
+
+    bool has_stdio;            /* LP_EP_STDIO was asked for once */
+    struct lp_io_stdio *stdio; /* NULL: never opened */
 };
 
 /* loop.c: hands an event to the engine, with the clocks. Nothing after STOPPED. */
@@ -120,6 +124,8 @@ LP_MUST int lp_io_conn_open(struct lp_loop *loop, struct lp_io_conn *conn, int f
 /* Closes without an event. */
 void lp_io_conn_drop(struct lp_loop *loop, struct lp_io_conn *conn);
 void lp_io_conn_timeout(struct lp_loop *loop, struct lp_io_conn *conn);
+/* Ends it with a BROKEN, after what can still be read. Nothing when the id is dead. */
+void lp_io_conn_break(struct lp_loop *loop, lp_id id);
 int64_t lp_io_conn_write(struct lp_loop *loop, const struct lp_action *action);
 int64_t lp_io_conn_drain(struct lp_loop *loop, const struct lp_action *action);
 int64_t lp_io_conn_pause(struct lp_loop *loop, lp_id id, bool is_paused);
@@ -150,5 +156,14 @@ void lp_io_doors_close(struct lp_loop *loop, bool with_admin);
 LP_MUST int lp_io_mail_init(struct lp_loop *loop);
 void lp_io_mail_fini(struct lp_loop *loop);
 int64_t lp_io_mail_send(struct lp_loop *from, uint32_t to, struct lp_span bytes);
+/* From any thread: the connection breaks in the loop's thread, if it still lives. LP_ENOMEM. */
+LP_MUST int lp_io_mail_broken(struct lp_loop *to, lp_id conn);
+
+/* stdio.c: the connection of LP_EP_STDIO. */
+int64_t lp_io_stdio_dial(struct lp_loop *loop);
+/* In the turn after: opens it and tells the outcome. */
+void lp_io_stdio_connect(struct lp_loop *loop, struct lp_io_conn *conn);
+/* When its connection is closed: waits two seconds at most until all is written. */
+void lp_io_stdio_fini(struct lp_loop *loop);
 
 #endif

@@ -6,13 +6,14 @@
 
 #include "io/loop_priv.h"
 
-enum mail_kind { MAIL_LETTER, MAIL_CONFIG, MAIL_STOP, MAIL_END };
+enum mail_kind { MAIL_LETTER, MAIL_CONFIG, MAIL_STOP, MAIL_END, MAIL_BROKEN };
 
 struct lp_io_mail {
     struct lp_io_mail *next;
     enum mail_kind kind;
     uint32_t from;
     const void *config;
+    lp_id conn;
     size_t len;
     char bytes[];
 };
@@ -70,6 +71,9 @@ static void deliver(struct lp_loop *loop, const struct lp_io_mail *mail)
     case MAIL_END:
         uv_stop(&loop->uv);
         return;
+    case MAIL_BROKEN:
+        lp_io_conn_break(loop, mail->conn);
+        return;
     }
     lp_io_emit(loop, &event);
 }
@@ -111,6 +115,11 @@ int64_t lp_io_mail_send(struct lp_loop *from, uint32_t to, struct lp_span bytes)
         return LP_ENOT_FOUND;
     return post(
         from->peers[to], &(struct lp_io_mail){.kind = MAIL_LETTER, .from = from->number}, bytes);
+}
+
+int lp_io_mail_broken(struct lp_loop *to, lp_id conn)
+{
+    return post(to, &(struct lp_io_mail){.kind = MAIL_BROKEN, .conn = conn}, lp_span(NULL, 0));
 }
 
 int lp_loop_config(struct lp_loop *loop, const void *config)

@@ -33,9 +33,11 @@ enum lp_close_how {
     LP_CLOSE_RESET,  /* the peer must see that it was cut: a reset */
 };
 
-/* Where to connect: strings, because a resolver may be needed. */
+/* Where to connect: strings, because a resolver may be needed. STDIO is this process's standard
+ * input and output, whatever they are: bytes from descriptor 0, bytes to descriptor 1, kind alone
+ * matters. */
 struct lp_endpoint {
-    enum { LP_EP_TCP, LP_EP_UNIX } kind;
+    enum { LP_EP_TCP, LP_EP_UNIX, LP_EP_STDIO } kind;
     bool is_tls;
     struct lp_span host; /* name, IPv4 or bare IPv6 for TCP; path for unix */
     uint16_t port;
