@@ -38,7 +38,7 @@ static void add_fields(struct lp_engine *e, const struct lp_exchange *x, enum lp
         (void)!lp_head_add(e->out_head, LP_FIELD_RETRY_AFTER, LP_SPAN("1"));
     if (status == 405)
         (void)!lp_head_add(e->out_head, LP_FIELD_ALLOW, LP_SPAN("GET, POST, DELETE"));
-    /* Another engine may have seen the server's own challenge; a bare one makes a client ask as
+    /* The server's own challenge may be none, or too long to keep; a bare one makes a client ask as
      * well. */
     if (reason == LP_REASON_challenged)
         (void)!lp_head_add(e->out_head, LP_FIELD_WWW_AUTHENTICATE,

@@ -234,14 +234,6 @@ static void on_timer(struct lp_engine *e, struct lp_timer *timer)
         lp_stream_comment(e, x);
 }
 
-static void on_mail(struct lp_engine *e, const struct lp_event *event)
-{
-    struct lp_mail mail;
-    LP_ASSERT(event->u.mail.bytes.len == sizeof mail);
-    memcpy(&mail, event->u.mail.bytes.ptr, sizeof mail);
-    lp_home_mail(e, &mail);
-}
-
 static void dispatch(struct lp_engine *e, const struct lp_event *event)
 {
     switch (event->kind) {
@@ -260,7 +252,7 @@ static void dispatch(struct lp_engine *e, const struct lp_event *event)
         e->timer_at_us = UINT64_MAX;
         break;
     case LP_EV_MAIL:
-        on_mail(e, event);
+        lp_mail_receive(e, event->u.mail.bytes);
         break;
     case LP_EV_STOP:
         on_stop(e);

@@ -43,6 +43,7 @@ enum {
     LP_FIELDS_ADDED_MAX = 8, /* to a head that is passed on */
     LP_SPARES_MAX = 64,
     LP_SPARE_BYTES_MAX = 4096,
+    LP_CHALLENGE_MAX = 512,
 };
 
 enum lp_timer_kind {
@@ -69,7 +70,7 @@ struct lp_server_state {
     struct lp_fleet fleet;
     enum lp_knowledge mints_ids;
     bool challenges;
-    char challenge[512]; /* WWW-Authenticate of the last 401 */
+    char challenge[LP_CHALLENGE_MAX]; /* WWW-Authenticate of the last 401 */
     size_t challenge_len;
 };
 
@@ -184,12 +185,20 @@ enum lp_mail_kind {
     LP_MAIL_COUNT,    /* to all: server, replica, delta */
     LP_MAIL_CLOSED,   /* to all: an old-SSE stream was seen to close: key */
     LP_MAIL_STATE,    /* to all: server, replica, state */
-    LP_MAIL_LEARNT,   /* to all: server mints ids (delta 1) or not (2), challenges (3) */
+    LP_MAIL_LEARNT,   /* to all: server, delta: what (enum lp_learnt); text: the challenge */
     LP_MAIL_STREAM,   /* to the home: key, exchange: the session's standalone stream is mine */
     LP_MAIL_UNSTREAM, /* to the home: key, exchange: it has ended */
     LP_MAIL_EVICT,    /* to the home: key, exchange: the replica says 409 to mine */
     LP_MAIL_YIELD,    /* from the home to the holder: exchange; other: who asked */
     LP_MAIL_YIELDED,  /* to who asked: exchange: closed, or there was none */
+};
+
+/* What engines tell each other of a server. */
+enum lp_learnt {
+    LP_LEARNT_MINTS = 1,
+    LP_LEARNT_MINTS_NOT,
+    LP_LEARNT_CHALLENGES,     /* with its challenge, as far as there is one that fits */
+    LP_LEARNT_CHALLENGES_NOT, /* it opens sessions for those without credentials */
 };
 
 struct lp_mail {
@@ -202,6 +211,7 @@ struct lp_mail {
     uint32_t other_engine;
     lp_id exchange;
     lp_id other_exchange;
+    struct lp_span text; /* at most LP_CHALLENGE_MAX bytes; on the way it follows the struct */
 };
 
 enum { LP_SESSIONS_MAX = 1 << 18, LP_CLOSED_MAX = 8192, LP_SESSION_IDLE_S = 1800 };
@@ -312,6 +322,8 @@ LP_MUST int lp_home_init(struct lp_engine *e);
 void lp_home_fini(struct lp_engine *e);
 void lp_home_sweep(struct lp_engine *e);
 void lp_home_mail(struct lp_engine *e, const struct lp_mail *mail);
+/* Mail as it came from another engine. */
+void lp_mail_receive(struct lp_engine *e, struct lp_span bytes);
 void lp_mail_send(struct lp_engine *e, uint32_t to, const struct lp_mail *mail);
 void lp_mail_all(struct lp_engine *e, const struct lp_mail *mail);
 void lp_home_opened(struct lp_engine *e, const struct lp_exchange *x, struct lp_key key);

@@ -44,9 +44,25 @@ void lp_mail_send(struct lp_engine *e, uint32_t to, const struct lp_mail *mail)
         lp_home_mail(e, &stamped);
         return;
     }
+    char room[sizeof stamped + LP_CHALLENGE_MAX];
+    struct lp_span text = mail->text;
+    LP_ASSERT(text.len <= LP_CHALLENGE_MAX);
+    stamped.text = lp_span(NULL, text.len);
+    memcpy(room, &stamped, sizeof stamped);
+    if (text.len)
+        memcpy(room + sizeof stamped, text.ptr, text.len);
     struct lp_action action = {.kind = LP_ACT_MAIL,
-        .u.mail = {.to = to, .bytes = lp_span((const char *)&stamped, sizeof stamped)}};
+        .u.mail = {.to = to, .bytes = lp_span(room, sizeof stamped + text.len)}};
     e->shell->perform(e->shell->ctx, &action);
+}
+
+void lp_mail_receive(struct lp_engine *e, struct lp_span bytes)
+{
+    struct lp_mail mail;
+    LP_ASSERT(bytes.len >= sizeof mail);
+    memcpy(&mail, bytes.ptr, sizeof mail);
+    mail.text = lp_span_from(bytes, sizeof mail);
+    lp_home_mail(e, &mail);
 }
 
 void lp_mail_all(struct lp_engine *e, const struct lp_mail *mail)
@@ -253,10 +269,23 @@ static void on_state(struct lp_engine *e, const struct lp_mail *mail)
 static void on_learnt(struct lp_engine *e, const struct lp_mail *mail)
 {
     struct lp_server_state *server = &e->servers[mail->server];
-    if (mail->delta == 3)
+    switch ((enum lp_learnt)mail->delta) {
+    case LP_LEARNT_MINTS:
+        server->mints_ids = LP_YES;
+        break;
+    case LP_LEARNT_MINTS_NOT:
+        server->mints_ids = LP_NO;
+        break;
+    case LP_LEARNT_CHALLENGES:
         server->challenges = true;
-    else
-        server->mints_ids = mail->delta == 1 ? LP_YES : LP_NO;
+        if (mail->text.len)
+            memcpy(server->challenge, mail->text.ptr, mail->text.len);
+        server->challenge_len = mail->text.len;
+        break;
+    case LP_LEARNT_CHALLENGES_NOT:
+        server->challenges = false;
+        break;
+    }
 }
 
 void lp_home_mail(struct lp_engine *e, const struct lp_mail *mail)

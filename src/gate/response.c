@@ -24,6 +24,11 @@ static bool is_success(uint16_t status)
     return status >= 200 && status < 300;
 }
 
+static bool has_credential(const struct lp_exchange *x)
+{
+    return lp_kept_value(&x->request, LP_FIELD_AUTHORIZATION).ptr != NULL;
+}
+
 /* --- passing a head on --- */
 
 static bool is_event_stream(const struct lp_kept_head *from)
@@ -153,11 +158,19 @@ static enum lp_reason check_upstream_id(struct lp_span id)
 
 static void learn_minting(struct lp_engine *e, struct lp_server_state *server, bool mints)
 {
-    enum lp_knowledge now = mints ? LP_YES : LP_NO;
-    if (server->mints_ids == now)
+    if (server->mints_ids == (mints ? LP_YES : LP_NO))
         return;
-    server->mints_ids = now;
-    struct lp_mail mail = {.kind = LP_MAIL_LEARNT, .server = server->index, .delta = mints ? 1 : 2};
+    struct lp_mail mail = {.kind = LP_MAIL_LEARNT,
+        .server = server->index,
+        .delta = mints ? LP_LEARNT_MINTS : LP_LEARNT_MINTS_NOT};
+    lp_mail_all(e, &mail);
+}
+
+/* Who asks nobody for credentials any more: a lost session's 404 would otherwise stay a 401. */
+static void learn_no_challenge(struct lp_engine *e, const struct lp_server_state *server)
+{
+    struct lp_mail mail = {
+        .kind = LP_MAIL_LEARNT, .server = server->index, .delta = LP_LEARNT_CHALLENGES_NOT};
     lp_mail_all(e, &mail);
 }
 
@@ -186,6 +199,8 @@ static void open_session(
 {
     struct lp_span id = lp_kept_value(from, LP_FIELD_MCP_SESSION_ID);
     learn_minting(e, x->server, id.ptr != NULL);
+    if (x->server->challenges && !has_credential(x))
+        learn_no_challenge(e, x->server);
     if (!id.ptr) {
         pass_head(e, x, from, LP_SPAN(""));
         return;
@@ -222,17 +237,41 @@ static void learn_keep_alive(struct lp_replica *r, struct lp_span value)
     r->keep_us = seconds > 1 ? (seconds - 1) * 1000000 : seconds * 500000;
 }
 
-static void learn_challenge(
-    struct lp_engine *e, struct lp_server_state *server, struct lp_span challenge)
+/* All challenges of an answer as one list (RFC 9110 11.6.1), which may be a few fields there; empty
+ * when it does not fit. */
+static struct lp_span join_challenges(const struct lp_kept_head *from, char room[LP_CHALLENGE_MAX])
 {
-    if (challenge.len <= sizeof server->challenge && challenge.ptr) {
-        memcpy(server->challenge, challenge.ptr, challenge.len);
-        server->challenge_len = challenge.len;
+    struct lp_buf list;
+    lp_buf_init(&list, LP_CHALLENGE_MAX);
+    int err = LP_OK;
+    for (uint32_t i = 0; i < from->field_count && !err; i++) {
+        const struct lp_field *field = &from->fields[i];
+        if (field->id != LP_FIELD_WWW_AUTHENTICATE || !field->value.len)
+            continue;
+        if (list.len)
+            err = lp_buf_append(&list, LP_SPAN(", "));
+        if (!err)
+            err = lp_buf_append(&list, field->value);
     }
-    if (server->challenges)
+    struct lp_span all = err ? LP_SPAN("") : lp_span(room, list.len);
+    if (all.len)
+        memcpy(room, lp_buf_span(&list).ptr, all.len);
+    lp_buf_release(&list);
+    return all;
+}
+
+static void learn_challenge(
+    struct lp_engine *e, const struct lp_server_state *server, const struct lp_kept_head *from)
+{
+    char room[LP_CHALLENGE_MAX];
+    struct lp_span challenge = join_challenges(from, room);
+    if (server->challenges &&
+        lp_span_eq(challenge, lp_span(server->challenge, server->challenge_len)))
         return;
-    server->challenges = true;
-    struct lp_mail mail = {.kind = LP_MAIL_LEARNT, .server = server->index, .delta = 3};
+    struct lp_mail mail = {.kind = LP_MAIL_LEARNT,
+        .server = server->index,
+        .delta = LP_LEARNT_CHALLENGES,
+        .text = challenge};
     lp_mail_all(e, &mail);
 }
 
@@ -247,8 +286,8 @@ static void learn(struct lp_engine *e, struct lp_exchange *x, const struct lp_ke
         learn_keep_alive(r, keep_alive);
     /* Only who came without credentials was asked for them; and a bad token's challenge may name
      * it. */
-    if (from->status == 401 && !lp_kept_value(&x->request, LP_FIELD_AUTHORIZATION).ptr)
-        learn_challenge(e, x->server, lp_kept_value(from, LP_FIELD_WWW_AUTHENTICATE));
+    if (from->status == 401 && !has_credential(x))
+        learn_challenge(e, x->server, from);
     x->record.first_byte_us = e->mono_us - x->begun_us;
     lp_metrics_first_byte(&e->metrics, x->record.first_byte_us);
 }

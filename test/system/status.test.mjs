@@ -322,6 +322,21 @@ suite('what is not a lost session passes', () => {
       { [SESSION]: 'unknown', authorization: 'Bearer good' }), 1);
   });
 
+  test('the challenge is the same through every thread, whichever saw it', async t => {
+    const challenge = ['Bearer resource_metadata="https://mcp.example/x"', 'Basic realm="a"'];
+    const peer = await rawPeer(t, connection =>
+      connection.send(rawAnswer(401, { 'WWW-Authenticate': challenge }, 'who?')));
+    const limpet = await gateway(t, { replicas: [peer.url], flags: ['--threads', '4'] });
+    assert.equal((await post(limpet.url, initialize(0))).status, 401);
+    await new Promise(resolve => setTimeout(resolve, 100));
+    const seen = new Set();
+    for (let i = 0; i < 40; i++) { // each on a connection, and so on a thread, of its own
+      const answer = await post(limpet.url, request(1, 'ping'), { [SESSION]: 'unknown' });
+      seen.add(`${answer.status} ${answer.headers['www-authenticate']}`);
+    }
+    assert.deepEqual([...seen], [`401 ${challenge.join(', ')}`]);
+  });
+
   test('Go clients get a lost session as plain text', async t => {
     const limpet = await gateway(t, { replicas: urls(await tinies(t, 1)) });
     const answer = await post(limpet.url, request(1, 'ping'),
