@@ -243,7 +243,8 @@ void lp_request_head(struct lp_engine *e, struct lp_stream s, const struct lp_he
         return;
     }
     x->record.http_method = x->request.method_name;
-    x->record.path = x->request.path;
+    struct lp_span query; /* may hold a token: no log line has it */
+    x->record.path = lp_span_split(x->request.path, '?', &query);
     enum lp_reason reason = judge_head(e, x, head);
     if (reason && waits_for_id(x, head)) {
         x->refusal = reason;

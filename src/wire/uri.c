@@ -3,7 +3,9 @@
  * It cuts a reference into its parts, compares origins and resolves. It is strict, since what two
  * readers take for two different hosts is how credentials go astray: characters outside the
  * grammar ("\" above all), a second "@", ports and addresses that are none, and an authority
- * without host are errors. Nothing is decoded, looked up or changed in case. */
+ * without host are errors. A query names no host, and real clients leave in it what the grammar
+ * wants encoded: it is read as the WHATWG URL standard writes it. Nothing is decoded, looked up or
+ * changed in case. */
 #include "wire/uri.h"
 
 enum { URI_BYTES_MAX = 8192, PORT_MAX = 65535 };
@@ -55,9 +57,14 @@ static bool is_path(struct lp_span s)
     return is_part(s, LP_SPAN("/:@"));
 }
 
-static bool is_query(struct lp_span s)
+static bool is_fragment(struct lp_span s)
 {
     return is_part(s, LP_SPAN("/:@?"));
+}
+
+static bool is_query(struct lp_span s)
+{
+    return is_part(s, LP_SPAN("/:@?[]{}|^`\""));
 }
 
 static bool is_scheme(struct lp_span s)
@@ -232,7 +239,8 @@ int lp_uri_parse(struct lp_span text, struct lp_uri *ret)
     if (err)
         return err;
     uri.path = text;
-    if (lacks_host(&uri) || !is_path(uri.path) || !is_query(uri.query) || !is_query(uri.fragment))
+    if (lacks_host(&uri) || !is_path(uri.path) || !is_query(uri.query) ||
+        !is_fragment(uri.fragment))
         return LP_ESYNTAX;
     *ret = uri;
     return LP_OK;

@@ -22,7 +22,8 @@ struct lp_uri {
 };
 
 /* LP_ESYNTAX for anything that is not a URI reference: spaces, controls, bytes over 0x7E, bad
- * percent-encoding, bad ports (over 65535), bad IPv6. LP_ETOO_LONG over 8,192 bytes. */
+ * percent-encoding, bad ports (over 65535), bad IPv6. A query may hold [ ] { } | ^ ` and " as they
+ * are, because clients send them so. LP_ETOO_LONG over 8,192 bytes. */
 LP_MUST int lp_uri_parse(struct lp_span text, struct lp_uri *ret);
 
 /* The port as a number: the given one, else 80 for http, 443 for https, else 0. */

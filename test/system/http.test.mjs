@@ -54,6 +54,19 @@ suite('header fields', () => {
     assert.equal(answer.text, RESULT);
   });
 
+  test('a query passes untouched, also with what clients leave unencoded in it', async t => {
+    const { limpet, id, peer } = await overRaw(t, ok);
+    const query = `?a[]=1&b={"c":"d|e"}^\`&f=%7B`;
+    const answer = await exchange(limpet, { [SESSION]: id }, ping, `/mcp${query}`);
+    assert.equal(answer.status, 200);
+    assert.equal(peer.requests.at(-1).target, `/mcp${query}`);
+    for (const target of ['/mcp[]', '/mcp?a\\b', '/mcp?%zz&lp=s3cr3t']) {
+      assert.equal((await exchange(limpet, { [SESSION]: id }, ping, target)).status, 400, target);
+    }
+    await limpet.record(r => r.reason === 'bad_http' && r.path === '/mcp');
+    assert.ok(!limpet.proc.log.includes('s3cr3t'), 'no query is logged, of refused requests neither');
+  });
+
   test('HDR-05 names in any case, blanks around the value, the value itself to the letter', async t => {
     const { limpet, id, peer } = await overRaw(t, ok);
     const lines = [`mcp-session-id: ${id}`, `MCP-SESSION-ID: ${id}`, `Mcp-Session-ID:\t  ${id}  \t`,

@@ -133,8 +133,18 @@ static const struct row references[] = {
     {"/`", NULL},
     {"/[", NULL},
     {"/]", NULL},
-    {"?[", NULL},
     {"#a#b", NULL},
+    /* a query names no host: what clients leave in it as it is, is passed on as it is */
+    {"?[", "s=- u=- h=- p=- path= q=[ f=-"},
+    {"/m?f[a]={\"b|c\":`^}", "s=- u=- h=- p=- path=/m q=f[a]={\"b|c\":`^} f=-"},
+    {"http://h?[::1]", "s=http u=- h=h p=- path= q=[::1] f=-"},
+    {"?<", NULL},
+    {"?>", NULL},
+    {"?a b", NULL},
+    {"?\x7F", NULL},
+    {"?\xC3\xA9", NULL},
+    {"#[", NULL},
+    {"#\"", NULL},
     {"?\\", NULL},
     {"#\\", NULL},
     /* percent-encoding */
@@ -225,6 +235,8 @@ static const struct row targets[] = {
     {"/", "s=- u=- h=- p=- path=/ q=- f=-"},
     {"/mcp?a=b", "s=- u=- h=- p=- path=/mcp q=a=b f=-"},
     {"/a?", "s=- u=- h=- p=- path=/a q= f=-"},
+    {"/mcp?x[]=1&y={\"a\":\"b|c\"}^`", "s=- u=- h=- p=- path=/mcp q=x[]=1&y={\"a\":\"b|c\"}^` f=-"},
+    {"http://h/mcp?[{|^", "s=http u=- h=h p=- path=/mcp q=[{|^ f=-"},
     {"//b.example/m", "s=- u=- h=- p=- path=//b.example/m q=- f=-"},
     {"///", "s=- u=- h=- p=- path=/// q=- f=-"},
     {"/http://x/", "s=- u=- h=- p=- path=/http://x/ q=- f=-"},
@@ -256,6 +268,10 @@ static const struct row targets[] = {
     {"/?%z", NULL},
     {"/\\", NULL},
     {"/\xC3\xA9", NULL},
+    {"/[", NULL},
+    {"/{a}?b", NULL},
+    {"/?a\\b", NULL},
+    {"/?a b", NULL},
 };
 
 static const struct row authorities[] = {
