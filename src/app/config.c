@@ -53,7 +53,7 @@ static int help(struct lp_buf *out)
         "check  says whether limpet gateway would start with these words, and if not, why\n"
         "show   prints all that the gateway would use, defaults included, as YAML\n"
         "\n"
-        "Exit status: 0 right, 2 not right.\n"
+        "Exit status: 0 right, 2 the file is not right, 64 the flags are not.\n"
         "\n"
         "Example:\n"
         "  limpet config check -c limpet.yaml\n"

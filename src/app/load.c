@@ -41,15 +41,16 @@ static int parse_conf(const struct lp_conf_source *source, struct lp_conf **ret)
     struct lp_buf problems;
     lp_buf_init(&problems, PROBLEMS_MAX);
     int err = lp_conf_load(source, ret, &problems);
+    enum lp_exit status = err == LP_EUSAGE ? LP_EXIT_USAGE : LP_EXIT_REFUSED;
     struct lp_span rest = lp_buf_span(&problems);
     while (err && rest.len) {
         struct lp_span line = lp_span_split(rest, '\n', &rest);
-        lp_app_fail(LP_EXIT_REFUSED, "%.*s", (int)line.len, line.ptr);
+        lp_app_fail(status, "%.*s", (int)line.len, line.ptr);
     }
     if (err && !problems.len)
-        lp_app_fail(LP_EXIT_REFUSED, "%s", lp_error_sentence(err));
+        lp_app_fail(status, "%s", lp_error_sentence(err));
     lp_buf_release(&problems);
-    return err ? LP_EXIT_REFUSED : LP_EXIT_OK;
+    return err ? (int)status : LP_EXIT_OK;
 }
 
 int lp_app_load_conf(int argc, const char *const *argv, struct lp_conf **ret)

@@ -68,7 +68,9 @@ int lp_conf_load(const struct lp_conf_source *source, struct lp_conf **ret, stru
     lp_conf_yaml_free(document);
     lp_arena_fini(&reader.scratch);
     if (!err && reader.problems.count)
-        err = reader.problems.err == LP_ENOMEM ? LP_ENOMEM : LP_ESYNTAX;
+        err = reader.problems.file_count ? LP_ESYNTAX : LP_EUSAGE;
+    if (reader.problems.err == LP_ENOMEM)
+        err = LP_ENOMEM;
     if (err) {
         lp_conf_free(&snapshot->conf);
         return err;

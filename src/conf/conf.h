@@ -100,7 +100,8 @@ struct lp_conf_source {
     const char *const *argv;
 };
 
-/* Builds a snapshot. LP_ESYNTAX when `errors` holds at least one problem; LP_ENOMEM. */
+/* Builds a snapshot. LP_ESYNTAX when `errors` holds at least one problem of the file, LP_EUSAGE
+ * when all its problems are of the flags and words; LP_ENOMEM. */
 LP_MUST int lp_conf_load(
     const struct lp_conf_source *source, struct lp_conf **ret, struct lp_buf *errors);
 void lp_conf_free(struct lp_conf *conf);

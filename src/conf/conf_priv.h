@@ -115,7 +115,8 @@ struct lp_conf_problems {
     struct lp_buf *out;
     struct lp_span file;
     uint32_t count;
-    int err; /* why `out` took no more */
+    uint32_t file_count; /* those of the file, not of the flags */
+    int err;             /* why `out` took no more */
 };
 
 /* "file:line: where: sentence", once per value. */

@@ -54,6 +54,7 @@ static void tell(struct lp_conf_problems *problems, struct lp_conf_value *at, co
     (void)snprintf(line + len, sizeof line - (size_t)len, "%s%s", value, sentence);
     clean(line);
     problems->count++;
+    problems->file_count += at->line != 0;
     at->is_refused = true;
     int err = lp_buf_printf(problems->out, "%s\n", line);
     if (err && !problems->err)

@@ -21,9 +21,9 @@ static struct lp_conf *load(struct lp_span text, struct lp_buf *errors)
     struct lp_conf *conf = NULL;
     struct lp_conf_source source = {.file_name = LP_SPAN("f"), .file_text = text};
     int err = lp_conf_load(&source, &conf, errors);
-    check(err == LP_OK || err == LP_ESYNTAX || err == LP_ENOMEM);
+    check(err == LP_OK || err == LP_ESYNTAX || err == LP_EUSAGE || err == LP_ENOMEM);
     check((err == LP_OK) == (conf != NULL));
-    check((err == LP_ESYNTAX) == (errors->len > 0));
+    check((err == LP_ESYNTAX || err == LP_EUSAGE) == (errors->len > 0));
     return conf;
 }
 

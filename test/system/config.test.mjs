@@ -110,13 +110,21 @@ suite('mistakes in the flags', () => {
     'a bad value': [['--comment-every', 'often', URL_OK], /--comment-every.*often/],
   };
   for (const [what, [args, message]] of Object.entries(MISTAKES)) {
-    test(`${what}: one sentence, status 2 or 64`, async t => {
+    test(`${what}: one sentence, status 64`, async t => {
       const { code, stderr } = await limpet(['gateway', '--key-file', keyFile(t), ...args]);
-      assert.ok([2, 64].includes(code), `${code} ${stderr}`);
+      assert.equal(code, 64, stderr);
       assert.match(stderr, message);
       assertPlain(stderr);
     });
   }
+
+  test('mistakes in the file and in the flags: all are told, the file decides: status 2', async t => {
+    const said = await refused(t, `threads: 0\nreplicas: [${URL_OK}]\n`, ['--lisen', 'x']);
+    assert.match(said, /FILE:1: threads/);
+    assert.match(said, /--lisen/);
+    const { code } = await limpet(['config', 'check', '--lisen', 'x', URL_OK]);
+    assert.equal(code, 64);
+  });
 
   for (const args of [['--help'], ['gateway', '--help'], ['replica', '--help'], ['demo', '--help']]) {
     test(`${args.join(' ')}: 80 columns, an example, status 0`, async () => {

@@ -67,7 +67,9 @@ static inline void check_mistakes(const struct mistake *rows, size_t count)
     size_t bad = 0;
     for (size_t i = 0; i < count; i++) {
         struct loaded loaded = load(rows[i].text, rows[i].words);
-        if (loaded.err != LP_ESYNTAX || strcmp(loaded.message, rows[i].message) != 0) {
+        /* A mistake of the words alone is wrong usage, one of the file a wrong configuration. */
+        int err = strstr(rows[i].message, "limpet.yaml:") ? LP_ESYNTAX : LP_EUSAGE;
+        if (loaded.err != err || strcmp(loaded.message, rows[i].message) != 0) {
             print_error("row %zu: %d\n--- got\n%s--- want\n%s", i, loaded.err, loaded.message,
                 rows[i].message);
             bad++;
