@@ -88,8 +88,9 @@ static int help(struct lp_buf *out)
         "everywhere and restart; then make it the first line everywhere and restart;\n"
         "take the old one out when no session is older than that.\n"
         "\n"
-        "Example:\n"
-        "  limpet key new >> /var/lib/limpet/key\n");
+        "Examples:\n"
+        "  limpet key list\n"
+        "  (umask 077; limpet key new >> /var/lib/limpet/key)\n");
 }
 
 const struct lp_command lp_command_key = {

@@ -42,7 +42,7 @@ static const struct lp_conf_key KEYS[] = {
         AT_TOP(admin),
         .fallback = "127.0.0.1:8081",
         .takes_off = true,
-        .help = "Where /metrics, /ready and /status are served, or off",
+        .help = "Where /live, /ready, /metrics, /status are, or off",
         .paragraph = "The address of the admin listener, or off. "
                      "It serves /metrics, /live, /ready and /status, "
                      "the first and the last of them only where the address is a loopback one: "

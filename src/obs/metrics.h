@@ -12,8 +12,9 @@
 /* X(id, metric name, type, help). Counters end in _total; gauges may go down. */
 #define LP_METRICS(X)                                                                              \
     X(CONNECTIONS_ACCEPTED, "limpet_connections_accepted_total", counter,                          \
-        "Client connections accepted")                                                             \
-    X(CONNECTIONS_OPEN, "limpet_connections_open", gauge, "Client connections open now")           \
+        "Client connections accepted, without the admin's")                                        \
+    X(CONNECTIONS_OPEN, "limpet_connections_open", gauge,                                          \
+        "Client connections open now, without the admin's")                                        \
     X(REQUESTS, "limpet_requests_total", counter, "Requests begun")                                \
     X(REQUESTS_OPEN, "limpet_requests_open", gauge, "Requests in progress now, streams included")  \
     X(UPSTREAM_CONNECTS, "limpet_upstream_connects_total", counter,                                \

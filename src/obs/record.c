@@ -1,5 +1,5 @@
 /* An access record as one line (requirements [G14]): JSON for machines, or text that a person reads
- * in a terminal of 80 to 100 columns. Spans of a record come from the network, so JSON strings are
+ * in a terminal of 100 columns. Spans of a record come from the network, so JSON strings are
  * escaped by RFC 8259, bad UTF-8 replaced, and control bytes never reach a terminal. */
 #include "obs/record.h"
 
@@ -47,13 +47,6 @@ static struct date date_of(uint64_t days)
     };
 }
 
-static int write_clock(struct lp_buf *out, uint64_t wall_ms)
-{
-    unsigned ms = (unsigned)(wall_ms % 86400000);
-    return lp_buf_printf(
-        out, "%02u:%02u:%02u.%03u", ms / 3600000, ms / 60000 % 60, ms / 1000 % 60, ms % 1000);
-}
-
 int lp_time_write(struct lp_buf *out, uint64_t wall_ms)
 {
     /* The last millisecond that RFC 3339 can write. */
@@ -63,10 +56,10 @@ int lp_time_write(struct lp_buf *out, uint64_t wall_ms)
     struct date date = date_of(ms / 86400000);
     if (lp_buf_room(out) < TIME_LEN)
         return LP_ELIMIT;
-    int err = lp_buf_printf(out, "%04u-%02u-%02uT", (unsigned)date.year, date.month, date.day);
-    if (!err)
-        err = write_clock(out, ms);
-    return err ? err : lp_buf_append(out, LP_SPAN("Z"));
+    unsigned of_day = (unsigned)(ms % 86400000);
+    return lp_buf_printf(out, "%04u-%02u-%02uT%02u:%02u:%02u.%03uZ", (unsigned)date.year,
+        date.month, date.day, of_day / 3600000, of_day / 60000 % 60, of_day / 1000 % 60,
+        of_day % 1000);
 }
 
 /* How many bytes a well-formed UTF-8 sequence (RFC 3629) at the front has; 0 when it is none. */
@@ -228,7 +221,7 @@ static void put_time_span(struct line *line, uint64_t us)
 static void put_text(struct line *line, const struct lp_record *r)
 {
     if (!line->err)
-        line->err = write_clock(line->out, r->wall_ms);
+        line->err = lp_time_write(line->out, r->wall_ms);
     put_word(line, r->http_method.len ? r->http_method : LP_SPAN("-"), WHOLE_METHOD_MAX);
     put_word(line, r->path, WHOLE_PATH_MAX);
     put_word(line, r->rpc_method, WHOLE_METHOD_MAX);

@@ -30,8 +30,8 @@ struct lp_record {
 };
 
 /* Appends one line without line end. `as_json`: {"time":"2026-11-30T05:00:00.123Z",...}, empty
- * members left out; else "05:00:00.123 POST /mcp tools/call 200 1.2ms -> replica (answered)" style.
- */
+ * members left out; else "2026-11-30T05:00:00.123Z POST /mcp tools/call 200 1.2ms -> replica
+ * (answered)". LP_ELIMIT, LP_ENOMEM. */
 LP_MUST int lp_record_write(struct lp_buf *out, const struct lp_record *record, bool as_json);
 
 /* RFC 3339 UTC with milliseconds, 24 characters. */

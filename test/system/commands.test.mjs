@@ -83,6 +83,16 @@ suite('limpet key', () => {
     await said(2, ['key', 'list', '--key-file', keyFile(t, ...many)], /:17: too many keys/);
   });
 
+  test('the line that help shows makes a file for its owner only', async t => {
+    const { stdout } = await limpet(['key', '--help']);
+    const line = /^ {2}(.*limpet key new >>.*)$/m.exec(stdout)[1];
+    const file = path.join(folder(t), 'key');
+    const command = line.replace('/var/lib/limpet/key', file).replace('limpet key', `"${LIMPET}" key`);
+    assert.equal((await run('sh', ['-c', `umask 022; ${command}`])).code, 0);
+    assert.equal(statSync(file).mode & 0o777, 0o600);
+    assert.equal((await limpet(['key', 'list', '--key-file', file])).code, 0);
+  });
+
   for (const args of [[], ['old'], ['new', 'list'], ['--bad'], ['list', '--key-file']]) {
     test(`key ${args.join(' ')}: status 64`, () => said(64, ['key', ...args], /^limpet: .+\n$/));
   }
@@ -292,6 +302,11 @@ suite('help', () => {
       assert.equal((await limpet([command, '-h'])).stdout, stdout);
     });
   }
+
+  test('gateway --help names every page of the admin listener', async () => {
+    const { stdout } = await limpet(['gateway', '--help']);
+    for (const page of ['/live', '/ready', '/metrics', '/status']) assert.ok(stdout.includes(page));
+  });
 
   test('limpet help; an unknown command; an output that takes nothing', async () => {
     const { code, stdout } = await limpet(['help']);

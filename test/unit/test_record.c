@@ -140,9 +140,9 @@ static void text_is_short(void **state)
     (void)state;
     struct lp_record record = whole_record();
     check_line(&record, false,
-        "05:00:00.123 POST /mcp tools/call 200 1.2ms -> 10.0.0.11:3001/mcp (answered)");
+        "2026-11-30T05:00:00.123Z POST /mcp tools/call 200 1.2ms -> 10.0.0.11:3001/mcp (answered)");
     record = (struct lp_record){.wall_ms = 86399999, .reason = LP_REASON_client_left};
-    check_line(&record, false, "23:59:59.999 - - 0.0ms (client_left)");
+    check_line(&record, false, "1970-01-01T23:59:59.999Z - - 0.0ms (client_left)");
 }
 
 static void long_and_odd_words_are_tamed(void **state)
@@ -153,7 +153,7 @@ static void long_and_odd_words_are_tamed(void **state)
     record.rpc_method = LP_SPAN("0123456789012345678901234567");
     record.replica = LP_SPAN("a234567890b234567890c234567890d234567890e");
     check_line(&record, false,
-        "05:00:00.123 POST /a?b?[2J?? 0123456789012345678901234567 200 1.2ms -> "
+        "2026-11-30T05:00:00.123Z POST /a?b?[2J?? 0123456789012345678901234567 200 1.2ms -> "
         "a234567890b234567890c234567890d234567... (answered)");
 }
 
@@ -180,7 +180,7 @@ static void time_spans_have_few_digits(void **state)
         char line[128];
         struct lp_record record = {
             .http_method = LP_SPAN("GET"), .duration_us = ROWS[i].us, .status = 404};
-        snprintf(line, sizeof line, "00:00:00.000 GET 404 %s (none)", ROWS[i].text);
+        snprintf(line, sizeof line, "1970-01-01T00:00:00.000Z GET 404 %s (none)", ROWS[i].text);
         check_line(&record, false, line);
     }
 }
