@@ -96,12 +96,24 @@ static int tell_metrics(const struct lp_admin *admin, struct lp_buf *out)
     return err;
 }
 
+/* Balancers spread clients over all threads, so one that cannot serve is enough. */
+static bool is_ready(const struct lp_admin *admin, uint32_t *ret_number)
+{
+    for (uint32_t i = 0; i < admin->args.engine_count; i++)
+        if (!lp_engine_is_ready(admin->args.engines[i])) {
+            *ret_number = i;
+            return false;
+        }
+    return true;
+}
+
 static int tell_status(const struct lp_admin *admin, bool as_json, struct lp_buf *out)
 {
     uint64_t up_us = links_of(admin)->now_us - admin->args.start_us;
+    uint32_t number;
     struct lp_status status = {.conf = admin->args.conf,
         .keyring = admin->args.keyring,
-        .is_ready = lp_engine_is_ready(admin->args.engines[0]),
+        .is_ready = is_ready(admin, &number),
         .uptime_s = up_us / 1000000};
     struct lp_metrics_replica *rows = list_replicas(admin, &status.replica_count);
     if (!rows)
@@ -112,8 +124,9 @@ static int tell_status(const struct lp_admin *admin, bool as_json, struct lp_buf
     return err;
 }
 
-/* Why it is not ready: a line for each server without a replica, or that it is stopping. */
-static int tell_reasons(const struct lp_admin *admin, struct lp_buf *out)
+/* Why thread `number` is not ready: a line for each server without a replica as far as the first
+ * thread knows, or that it is stopping. */
+static int tell_reasons(const struct lp_admin *admin, uint32_t number, struct lp_buf *out)
 {
     const struct lp_conf *conf = admin->args.conf;
     uint32_t count = 0;
@@ -129,17 +142,21 @@ static int tell_reasons(const struct lp_admin *admin, struct lp_buf *out)
                 (int)conf->servers[i].name.len, conf->servers[i].name.ptr);
     }
     free(rows);
-    if (!err && !out->len)
+    if (!err && !out->len && number)
+        err = lp_buf_printf(
+            out, "thread %u is stopping, or sees a server whose replicas are all gone\n", number);
+    else if (!err && !out->len)
         err = lp_buf_append(out, LP_SPAN("stopping\n"));
     return err;
 }
 
 static int tell_ready(const struct lp_admin *admin, struct lp_buf *out, uint16_t *ret_status)
 {
-    if (lp_engine_is_ready(admin->args.engines[0]))
+    uint32_t number = 0;
+    if (is_ready(admin, &number))
         return lp_buf_append(out, LP_SPAN("ready\n"));
     *ret_status = 503;
-    return tell_reasons(admin, out);
+    return tell_reasons(admin, number, out);
 }
 
 static int make_page(

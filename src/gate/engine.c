@@ -72,6 +72,7 @@ int lp_engine_new(const struct lp_engine_args *args, struct lp_engine **ret)
     e->sweep_timer = (struct lp_timer){.kind = LP_TIMER_SWEEP};
     e->stop_timer = (struct lp_timer){.kind = LP_TIMER_STOP};
     lp_engine_arm(e, &e->sweep_timer, e->mono_us + SWEEP_US);
+    lp_engine_tell_ready(e);
     *ret = e;
     return LP_OK;
 }
@@ -137,11 +138,16 @@ void lp_engine_say(struct lp_engine *e, enum lp_log_level level, const char *fmt
 
 /* --- events --- */
 
+static uint32_t count_clients(const struct lp_engine *e)
+{
+    return e->links.client_count - e->links.admin_count;
+}
+
 static void on_accepted(struct lp_engine *e, const struct lp_event *event)
 {
     const struct lp_conn_facts *facts = &event->u.accepted;
     uint32_t share = e->conf->conn_max / e->count + 1;
-    bool is_full = !facts->is_admin && e->links.client_count >= share;
+    bool is_full = !facts->is_admin && count_clients(e) >= share;
     bool has_owner = !facts->is_admin || e->admin_ops;
     if (is_full || !has_owner || (e->stopping && !facts->is_admin)) {
         if (is_full)
@@ -159,7 +165,8 @@ static void on_accepted(struct lp_engine *e, const struct lp_event *event)
         lp_engine_say(e, LP_LOG_ERROR, "out of memory: a client connection was closed");
         return;
     }
-    lp_metrics_add(&e->metrics, LP_METRIC_CONNECTIONS_ACCEPTED, 1);
+    if (!facts->is_admin)
+        lp_metrics_add(&e->metrics, LP_METRIC_CONNECTIONS_ACCEPTED, 1);
 }
 
 static void end_standing_streams(struct lp_engine *e, bool all)
@@ -188,6 +195,7 @@ static void on_stop(struct lp_engine *e)
     if (e->stopping)
         return;
     e->stopping = true;
+    lp_engine_tell_ready(e);
     lp_engine_arm(e, &e->stop_timer, e->mono_us + e->conf->stop_ms * 1000);
     end_standing_streams(e, false);
     lp_links_stop(&e->links);
@@ -272,6 +280,15 @@ static void tell_stopped(struct lp_engine *e)
     e->shell->perform(e->shell->ctx, &action);
 }
 
+/* Connections end in many places; what is open is told once per event. */
+static void tell_connections(struct lp_engine *e)
+{
+    int64_t told = (int64_t)e->metrics.cells[LP_METRIC_CONNECTIONS_OPEN];
+    int64_t open = count_clients(e);
+    if (open != told)
+        lp_metrics_add(&e->metrics, LP_METRIC_CONNECTIONS_OPEN, open - told);
+}
+
 static void ask_for_timer(struct lp_engine *e)
 {
     uint64_t at_us = lp_heap_next_us(&e->timers);
@@ -295,6 +312,7 @@ void lp_engine_event(struct lp_engine *e, const struct lp_event *event)
         on_timer(e, timer);
     lp_links_flush(&e->links);
     lp_exchange_bury(e);
+    tell_connections(e);
     tell_stopped(e);
     ask_for_timer(e);
 }
@@ -311,7 +329,7 @@ struct lp_links *lp_engine_links(struct lp_engine *e)
     return &e->links;
 }
 
-bool lp_engine_is_ready(const struct lp_engine *e)
+static bool takes_work(const struct lp_engine *e)
 {
     if (e->stopping)
         return false;
@@ -319,6 +337,16 @@ bool lp_engine_is_ready(const struct lp_engine *e)
         if (!lp_fleet_any_up(&e->servers[i].fleet))
             return false;
     return true;
+}
+
+void lp_engine_tell_ready(struct lp_engine *e)
+{
+    __atomic_store_n(&e->is_ready, takes_work(e), __ATOMIC_RELAXED);
+}
+
+bool lp_engine_is_ready(const struct lp_engine *e)
+{
+    return __atomic_load_n(&e->is_ready, __ATOMIC_RELAXED);
 }
 
 uint32_t lp_engine_replicas(

@@ -43,7 +43,7 @@ const struct lp_metrics *lp_engine_metrics(const struct lp_engine *engine);
 struct lp_links *lp_engine_links(struct lp_engine *engine);
 
 /* True once it takes new work: before LP_EV_STOP, with at least one replica of each server not
- * gone. */
+ * gone. Other threads may ask. */
 bool lp_engine_is_ready(const struct lp_engine *engine);
 
 /* What is known of the replicas (this engine's view), at most `max` rows; returns how many there

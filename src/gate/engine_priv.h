@@ -238,6 +238,7 @@ struct lp_engine {
     uint64_t timer_at_us; /* what the shell was last asked for */
     bool stopping;
     bool stopped;
+    bool is_ready; /* written by this engine's thread, read by any */
     struct lp_timer stop_timer;
     struct lp_timer sweep_timer;
 
@@ -257,6 +258,8 @@ struct lp_exchange *lp_exchange_get(struct lp_engine *e, lp_id id);
 void lp_engine_say(struct lp_engine *e, enum lp_log_level level, const char *fmt, ...)
     LP_PRINTF(3, 4);
 void lp_engine_arm(struct lp_engine *e, struct lp_timer *timer, uint64_t at_us);
+/* After anything that may change the answer of lp_engine_is_ready. */
+void lp_engine_tell_ready(struct lp_engine *e);
 
 /* exchange.c */
 extern const struct lp_message_ops lp_client_ops;

@@ -71,6 +71,7 @@ void lp_replica_changed(struct lp_engine *e, uint32_t server, uint32_t replica)
     struct lp_replica *r = replica_at(e, server, replica);
     struct lp_span name = r->conf->name;
     lp_metrics_add(&e->metrics, LP_METRIC_REPLICA_STATE_CHANGES, 1);
+    lp_engine_tell_ready(e);
     lp_engine_say(e, r->state == LP_REPLICA_UP ? LP_LOG_INFO : LP_LOG_WARN,
         "replica %.*s is %s (server %.*s, incarnation %u)", (int)name.len, name.ptr,
         lp_replica_state_name(r->state), (int)e->servers[server].conf->name.len,

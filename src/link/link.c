@@ -142,6 +142,7 @@ int lp_link_accept(struct lp_links *links, const struct lp_event *accepted,
         memcpy(link->peer, facts->peer.ptr, peer_len);
     link->peer_len = (uint8_t)peer_len;
     links->client_count++;
+    links->admin_count += facts->is_admin;
     link->codec->start(links, link);
     lp_link_rearm(links, link);
     return LP_OK;
@@ -176,8 +177,10 @@ static void bury(struct lp_links *links, struct lp_link *link)
     link->state = LP_LINK_DEAD;
     links->by_conn[lp_id_slot(link->conn)] = 0;
     lp_heap_cancel(links->timers, &link->timer);
-    if (link->is_client)
+    if (link->is_client) {
         links->client_count--;
+        links->admin_count -= link->facts.is_admin;
+    }
     lp_list_remove(&link->dirty);
     lp_list_push_back(&links->dying, &link->dirty);
 }

@@ -46,7 +46,8 @@ struct lp_links {
     struct lp_head *head; /* where parsed heads are put; one is enough */
     struct lp_buf spare;  /* memory of the last output that was written whole, for the next one */
     uint64_t now_us;
-    uint32_t client_count;
+    uint32_t client_count; /* connections that came in */
+    uint32_t admin_count;  /* of these, on the admin listener */
     bool stopping;
 };
 

@@ -64,6 +64,7 @@ suite('the admin listener', () => {
   test('/metrics counts what happened', async t => {
     const replicas = await tinies(t, 2);
     const limpet = await gateway(t, { replicas: urls(replicas) });
+    const before = await metrics(limpet);
     const sessions = await Promise.all(Array.from({ length: 4 }, () => Session.open(limpet.url)));
     await sessions[0].delete();
     await post(limpet.url, request(1, 'ping'), { [SESSION]: 'forged' });
@@ -71,6 +72,8 @@ suite('the admin listener', () => {
     assert.equal(values.limpet_sessions_opened_total, 4);
     assert.equal(values.limpet_sessions_ended_total, 1);
     assert.equal(values.limpet_requests_total, 10);
+    assert.equal(values.limpet_connections_accepted_total - before.limpet_connections_accepted_total,
+      10, 'those of the admin are left out');
     assert.equal(values['limpet_exchanges_total{reason="session_forged"}'], 1);
     assert.equal(values['limpet_exchanges_total{reason="answered"}'], 9);
     assert.equal(values['limpet_responses_total{class="2xx"}'], 9);

@@ -161,6 +161,52 @@ static void nothing_is_freed_twice_and_an_admin_needs_an_owner(void **state)
     assert_int_equal(lp_engine_metrics(w->engine)->cells[LP_METRIC_CONNECTIONS_ACCEPTED], 0);
 }
 
+static uint64_t metric(const struct world *w, enum lp_metric which)
+{
+    return lp_engine_metrics(w->engine)->cells[which];
+}
+
+static void ignore_close(void *ctx, uint64_t tag, lp_id link, enum lp_reason why)
+{
+    (void)ctx;
+    (void)tag;
+    (void)link;
+    (void)why;
+}
+
+static const struct lp_message_ops NO_OPS = {.closed = ignore_close};
+
+/* Clients are counted, who looks at the counters is not. */
+static void connections_of_the_admin_are_no_clients(void **state)
+{
+    struct world *w = *state;
+    struct world *other = calloc(1, sizeof *other);
+    *other = *w;
+    other->shell.ctx = other;
+    other->conf.conn_max = 0; /* one is let in all the same: the share is rounded up */
+    struct lp_engine_args args = {.shell = &other->shell,
+        .count = 1,
+        .conf = &other->conf,
+        .keyring = &other->ring,
+        .admin_ops = &NO_OPS};
+    assert_int_equal(lp_engine_new(&args, &other->engine), LP_OK);
+    accept_client(other, true, "127.0.0.1:9");
+    assert_int_equal(metric(other, LP_METRIC_CONNECTIONS_ACCEPTED), 0);
+    assert_int_equal(metric(other, LP_METRIC_CONNECTIONS_OPEN), 0);
+    struct lp_event event = {.kind = LP_EV_ACCEPTED, .conn = REPLICA};
+    event.u.accepted = (struct lp_conn_facts){.peer = LP_SPAN("192.0.2.7:1"), .unix_uid = -1};
+    tell(other, event);
+    assert_int_equal(other->closes[REPLICA], 0);
+    assert_int_equal(metric(other, LP_METRIC_CONNECTIONS_ACCEPTED), 1);
+    assert_int_equal(metric(other, LP_METRIC_CONNECTIONS_OPEN), 1);
+    tell_kind(other, LP_EV_BROKEN, CLIENT);
+    assert_int_equal(metric(other, LP_METRIC_CONNECTIONS_OPEN), 1);
+    tell_kind(other, LP_EV_BROKEN, REPLICA);
+    assert_int_equal(metric(other, LP_METRIC_CONNECTIONS_OPEN), 0);
+    lp_engine_free(other->engine);
+    free(other);
+}
+
 static void it_is_ready_until_its_last_replica_is_gone(void **state)
 {
     struct world *w = *state;
@@ -277,6 +323,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(nothing_is_freed_twice_and_an_admin_needs_an_owner),
+        TEST(connections_of_the_admin_are_no_clients),
         TEST(it_is_ready_until_its_last_replica_is_gone),
         TEST(no_descriptor_for_a_replica_is_said),
         TEST(a_connect_that_fails_here_says_nothing_of_the_replica),
