@@ -30,6 +30,13 @@ static void send_whole(struct lp_engine *e, struct lp_exchange *x, int status, s
     x->down_open = false;
 }
 
+static struct lp_span methods_of(const struct lp_exchange *x)
+{
+    if (x->id_is_sse)
+        return LP_SPAN("POST");
+    return x->door == LP_DOOR_SSE ? LP_SPAN("GET") : LP_SPAN("GET, POST, DELETE");
+}
+
 static void add_fields(struct lp_engine *e, const struct lp_exchange *x, enum lp_reason reason)
 {
     int status = lp_reason_info(reason)->http_status;
@@ -37,7 +44,7 @@ static void add_fields(struct lp_engine *e, const struct lp_exchange *x, enum lp
     if (status == 503)
         (void)!lp_head_add(e->out_head, LP_FIELD_RETRY_AFTER, LP_SPAN("1"));
     if (status == 405)
-        (void)!lp_head_add(e->out_head, LP_FIELD_ALLOW, LP_SPAN("GET, POST, DELETE"));
+        (void)!lp_head_add(e->out_head, LP_FIELD_ALLOW, methods_of(x));
     /* The server's own challenge may be none, or too long to keep; a bare one makes a client ask as
      * well. */
     if (reason == LP_REASON_challenged)

@@ -194,10 +194,10 @@ static void add_trace(struct lp_engine *e, struct lp_exchange *x, struct lp_head
 
 static struct lp_span target_of(struct lp_exchange *x)
 {
-    if (x->id_is_sse)
+    if (x->target.len)
         return x->target;
-    struct lp_span path =
-        x->is_old_sse ? x->server->conf->sse_upstream : lp_leg_replica(x)->conf->path;
+    struct lp_span path = x->door == LP_DOOR_SSE || x->is_old_sse ? x->server->conf->sse_upstream
+                                                                  : lp_leg_replica(x)->conf->path;
     if (!x->request.query.ptr)
         return path;
     size_t len = path.len + 1 + x->request.query.len;

@@ -142,7 +142,25 @@ static enum lp_reason reason_of_token(int err)
     }
 }
 
-/* The token of an old-SSE message address, and the target it stands for. */
+/* What the token stands for at the replica. */
+static enum lp_reason open_token(
+    struct lp_engine *e, struct lp_exchange *x, struct lp_span token, struct lp_span rest)
+{
+    struct lp_buf target;
+    enum lp_reason reason = LP_REASON_none;
+    x->id_is_sse = true;
+    open_ticket(e, x, LP_TICKET_SSE, token);
+    if (x->id_state != LP_ID_GOOD)
+        return reason;
+    lp_buf_init(&target, 16384);
+    if (lp_endpoint_target(&target, x->ticket.upstream_id, rest) ||
+        lp_arena_dup(&x->arena, lp_buf_span(&target), &x->target))
+        reason = LP_REASON_out_of_memory;
+    lp_buf_release(&target);
+    return reason;
+}
+
+/* The token of an old-SSE message address, if there is one. It goes no further than here. */
 static enum lp_reason read_token(struct lp_engine *e, struct lp_exchange *x)
 {
     struct lp_span token;
@@ -151,20 +169,11 @@ static enum lp_reason read_token(struct lp_engine *e, struct lp_exchange *x)
     int err = lp_endpoint_token(x->request.query, &token, &rest);
     enum lp_reason reason = reason_of_token(err);
     if (!err) {
-        x->id_is_sse = true;
-        open_ticket(e, x, LP_TICKET_SSE, token);
+        reason = open_token(e, x, token, lp_buf_span(&rest));
+        x->request.query = lp_span(NULL, 0);
     }
-    if (!err && x->id_state == LP_ID_GOOD) {
-        struct lp_buf target;
-        lp_buf_init(&target, 16384);
-        struct lp_span id = x->ticket.upstream_id;
-        const char *joint = !rest.len ? "" : lp_span_find(id, '?') < id.len ? "&" : "?";
-        if (lp_buf_append(&target, id) || lp_buf_append(&target, lp_span_str(joint)) ||
-            lp_buf_append(&target, lp_buf_span(&rest)) ||
-            lp_arena_dup(&x->arena, lp_buf_span(&target), &x->target))
-            reason = LP_REASON_out_of_memory;
-        lp_buf_release(&target);
-    }
+    if (rest.len && lp_arena_dup(&x->arena, lp_buf_span(&rest), &x->request.query))
+        reason = LP_REASON_out_of_memory;
     lp_buf_release(&rest);
     return reason;
 }
@@ -173,7 +182,7 @@ static enum lp_reason read_id(struct lp_engine *e, struct lp_exchange *x)
 {
     bool takes_tokens =
         x->server->conf->sse_path.len && lp_span_eq(x->request.path, x->server->conf->sse_path);
-    if (takes_tokens && x->request.method == LP_METHOD_POST && x->request.query.ptr) {
+    if (takes_tokens && x->request.query.ptr) {
         enum lp_reason reason = read_token(e, x);
         if (reason || x->id_is_sse)
             return reason;

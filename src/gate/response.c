@@ -485,9 +485,12 @@ void lp_response_broke(struct lp_engine *e, struct lp_exchange *x, enum lp_reaso
 {
     bool may_say_so =
         x->is_sse && !x->is_old_sse && lp_exchange_is_call(x) && lp_sse_border_at(&x->border);
+    /* The body of an answer to an old-SSE message is read by nobody: only its status tells. */
+    bool is_dead_call =
+        why == LP_REASON_upstream_broke && lp_exchange_is_call(x) && !x->id_is_sse;
     if (!x->down_open) {
         lp_exchange_over(e, x, why);
-    } else if (!x->down_begun && why == LP_REASON_upstream_broke && lp_exchange_is_call(x)) {
+    } else if (!x->down_begun && is_dead_call) {
         lp_answer_dead_call(e, x, why);
     } else if (!x->down_begun) {
         lp_answer(e, x, why, NULL);

@@ -58,6 +58,17 @@ static struct lp_verdict to_owner(
     return (struct lp_verdict){.kind = LP_VERDICT_FORWARD, .replica = view->owner};
 }
 
+/* The message address of old SSE takes POSTs only; but that its session is lost is told whatever
+ * the method ([G6]). */
+static struct lp_verdict to_message_address(
+    const struct lp_route_facts *facts, const struct lp_route_view *view)
+{
+    struct lp_verdict verdict = to_owner(facts, view);
+    bool is_lost = verdict.kind == LP_VERDICT_ANSWER && verdict.reason != LP_REASON_owner_in_doubt;
+    return facts->method == LP_METHOD_POST || is_lost ? verdict
+                                                      : answer(LP_REASON_method_not_allowed);
+}
+
 static struct lp_verdict without_id(
     const struct lp_route_facts *facts, const struct lp_route_view *view)
 {
@@ -81,8 +92,7 @@ struct lp_verdict lp_route(const struct lp_route_facts *facts, const struct lp_r
         facts->method != LP_METHOD_DELETE)
         return answer(LP_REASON_method_not_allowed);
     if (facts->id_is_sse)
-        return facts->method == LP_METHOD_POST ? to_owner(facts, view)
-                                               : answer(LP_REASON_method_not_allowed);
+        return to_message_address(facts, view);
     if (facts->method == LP_METHOD_POST && facts->door == LP_DOOR_MCP) {
         if (facts->era == LP_ERA_MODERN)
             return go(LP_VERDICT_ANY, view);

@@ -194,3 +194,65 @@ int lp_endpoint_token(struct lp_span query, struct lp_span *ret_token, struct lp
         *ret_token = token;
     return err;
 }
+
+/* --- towards the upstream -------------------------------------------------------------------- */
+
+static unsigned hex_value(char c)
+{
+    return c <= '9' ? (unsigned)(c - '0') : (unsigned)((c | 0x20) - 'a') + 10;
+}
+
+/* The next byte of a member's name as servers may read it: decoded, and without case; `a[]` and
+ * `a[b]` are the name `a` to those that make arrays of them. -1 at the end. */
+static int next_name_byte(struct lp_span *name)
+{
+    if (!name->len)
+        return -1;
+    unsigned char byte = (unsigned char)name->ptr[0];
+    bool is_coded = byte == '%' && name->len >= 3;
+    if (is_coded)
+        byte = (unsigned char)(hex_value(name->ptr[1]) << 4 | hex_value(name->ptr[2]));
+    *name = lp_span_from(*name, is_coded ? 3 : 1);
+    if (byte == '[')
+        return -1;
+    return byte >= 'A' && byte <= 'Z' ? byte | 0x20 : byte;
+}
+
+static bool is_same_name(struct lp_span a, struct lp_span b)
+{
+    int byte;
+    do {
+        byte = next_name_byte(&a);
+        if (byte != next_name_byte(&b))
+            return false;
+    } while (byte >= 0);
+    return true;
+}
+
+static bool has_member(struct lp_span query, struct lp_span like)
+{
+    struct lp_span member;
+    while (next_member(&query, &member))
+        if (is_same_name(member_name(member), member_name(like)))
+            return true;
+    return false;
+}
+
+int lp_endpoint_target(struct lp_buf *out, struct lp_span sealed, struct lp_span rest)
+{
+    size_t before = out->len;
+    struct lp_span key;
+    struct lp_span member;
+    (void)lp_span_split(sealed, '?', &key);
+    const char *separator = key.ptr ? "&" : "?";
+    int err = lp_buf_append(out, sealed);
+    while (!err && next_member(&rest, &member)) {
+        if (has_member(key, member))
+            continue;
+        err = append_member(out, separator, member);
+        separator = "&";
+    }
+    if (err)
+        out->len = before;
+    return err;
+}

@@ -29,4 +29,10 @@ LP_MUST int lp_endpoint_visible(
  * to `rest`, "a=1&b=2"). LP_ENOT_FOUND: no "lp" member; LP_EAMBIGUOUS: two of them. */
 LP_MUST int lp_endpoint_token(struct lp_span query, struct lp_span *ret_token, struct lp_buf *rest);
 
+/* Appends the request target at the upstream: what the ticket sealed, and those members of the
+ * client's `rest` that bear no name of the sealed query. Names are compared as servers read them:
+ * percent-decoded, without case, and up to a '[', so that no client can put a second session key
+ * beside the announced one. */
+LP_MUST int lp_endpoint_target(struct lp_buf *out, struct lp_span sealed, struct lp_span rest);
+
 #endif

@@ -50,6 +50,19 @@ static void announce(struct lp_span data, const struct lp_uri *stream, const str
     lp_buf_release(&kept);
 }
 
+/* What was announced comes first and unchanged, and nothing is added that the client did not say.
+ */
+static void check_target(struct lp_span rest)
+{
+    struct lp_span sealed = LP_SPAN("/messages?sessionId=3f0c");
+    struct lp_buf target;
+    lp_buf_init(&target, ROOM);
+    int err = lp_endpoint_target(&target, sealed, rest);
+    LP_ASSERT(err == LP_OK && lp_span_starts(lp_buf_span(&target), sealed));
+    LP_ASSERT(target.len <= sealed.len + 1 + rest.len);
+    lp_buf_release(&target);
+}
+
 static void ask(struct lp_span query, size_t rest_max)
 {
     struct lp_buf rest;
@@ -58,6 +71,7 @@ static void ask(struct lp_span query, size_t rest_max)
     int err = lp_endpoint_token(query, &token, &rest);
     LP_ASSERT(err == LP_OK || (rest.len == 0 && token.ptr == NULL));
     LP_ASSERT(rest.len <= query.len);
+    check_target(lp_buf_span(&rest));
     lp_buf_release(&rest);
 }
 

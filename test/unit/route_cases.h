@@ -138,7 +138,21 @@
   X("DELETE on the SSE path: 405", \
     DELETE, SSE, LEGACY, 0,0,0, NONE, 0, 0, UP, 0, 1, 1, YES, 0, ANSWER, method_not_allowed) \
   X("GET with a token: 405", \
-    GET,  SSE, LEGACY, 0,1,0, GOOD, 0, 1, UP, 0, 1, 1, YES, 0, ANSWER, method_not_allowed)
+    GET,  SSE, LEGACY, 0,1,0, GOOD, 0, 1, UP, 0, 1, 1, YES, 0, ANSWER, method_not_allowed) \
+  X("... on a shared path too", \
+    GET,  MCP, LEGACY, 0,1,0, GOOD, 0, 1, UP, 0, 1, 2, YES, 0, ANSWER, method_not_allowed) \
+  X("... and while its owner is out of reach", \
+    GET,  SSE, LEGACY, 0,1,0, GOOD, 0, 1, DOUBT, 1, 1, 1, YES, 0, ANSWER, method_not_allowed) \
+  X("DELETE with a token: 405", \
+    DELETE, SSE, LEGACY, 0,1,0, GOOD, 0, 1, UP, 0, 1, 1, YES, 0, ANSWER, method_not_allowed) \
+  X("GET with the token of a closed stream: 404", \
+    GET,  SSE, LEGACY, 0,1,0, GOOD, 1, 1, UP, 0, 1, 1, YES, 0, ANSWER, session_closed) \
+  X("GET with a token that is none: 404", \
+    GET,  SSE, LEGACY, 0,1,0, FORGED, 0, 0, UP, 0, 1, 1, YES, 0, ANSWER, session_forged) \
+  X("DELETE with the token of a dead owner: 404", \
+    DELETE, SSE, LEGACY, 0,1,0, GOOD, 0, 1, GONE, 0, 1, 1, YES, 0, ANSWER, session_owner_gone) \
+  X("OPTIONS with a token goes to any replica", \
+    OPTIONS, SSE, LEGACY, 0,1,0, GOOD, 0, 1, UP, 0, 1, 1, YES, 0, ANY, none)
 /* clang-format on */
 
 #endif

@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -261,6 +262,46 @@ static void test_token(void **state)
     lp_buf_release(&rest);
 }
 
+static void check_target(const char *sealed, const char *rest, const char *expected)
+{
+    struct lp_span wanted = lp_span_str(expected);
+    for (size_t max = 1; max <= wanted.len; max++) {
+        struct lp_buf out;
+        lp_buf_init(&out, max);
+        int err = lp_endpoint_target(&out, lp_span_str(sealed), lp_span_str(rest));
+        assert_int_equal(err, max < wanted.len ? LP_ELIMIT : LP_OK);
+        if (!err && !lp_span_eq(lp_buf_span(&out), wanted))
+            print_error("%s + %s: %.*s\n", sealed, rest, (int)out.len, lp_buf_span(&out).ptr);
+        assert_true(lp_span_eq(lp_buf_span(&out), err ? lp_span(NULL, 0) : wanted));
+        lp_buf_release(&out);
+    }
+}
+
+/* A client's own member never comes beside the announced one of that name, however it is spelt. */
+static void test_target(void **state)
+{
+    (void)state;
+    static const char *const SAME[] = {"sessionId=X", "sessionid=X", "SESSIONID=X", "sessionId",
+        "sessionId=", "session%49d=X", "session%69d=X", "%73ESSIONid=X", "sessionId[]=X",
+        "sessionId[a]=X", "sessionId%5b%5d=X", "sessionId%5B0%5D=X"};
+    static const char *const OTHER[] = {"session_id=X", "sessionIdx=X", "xsessionId=X", "session=X",
+        "=X", "session%2549d=X", "sessionId%=X", "sessionId%4=X", "[sessionId]=X"};
+    char both[200];
+    for (size_t i = 0; i < sizeof SAME / sizeof *SAME; i++) {
+        check_target("/m?sessionId=1", SAME[i], "/m?sessionId=1");
+        snprintf(both, sizeof both, "a=1&%s&b=2", SAME[i]);
+        check_target("/m?sessionId=1", both, "/m?sessionId=1&a=1&b=2");
+    }
+    for (size_t i = 0; i < sizeof OTHER / sizeof *OTHER; i++) {
+        snprintf(both, sizeof both, "/m?sessionId=1&%s", OTHER[i]);
+        check_target("/m?sessionId=1", OTHER[i], both);
+    }
+    check_target("/m", "", "/m");
+    check_target("/m", "a=1&sessionId=2", "/m?a=1&sessionId=2");
+    check_target("/m?connection=7&x=1", "x=2&X=3&y=4&connection=8", "/m?connection=7&x=1&y=4");
+    check_target("/m?key[]=1", "key=2&key[]=3&k=4", "/m?key[]=1&k=4");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -272,6 +313,7 @@ int main(void)
         cmocka_unit_test(test_appending),
         cmocka_unit_test(test_visible),
         cmocka_unit_test(test_token),
+        cmocka_unit_test(test_target),
     };
     return cmocka_run_group_tests_name("endpoint", tests, NULL, NULL);
 }
