@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
-#include "serve/member.h"
+#include "wire/member.h"
 
 enum { BODY_MAX = 65536, CONNECT_MS = 2000, FIRST_CALL = 3 };
 

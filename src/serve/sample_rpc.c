@@ -6,8 +6,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "serve/member.h"
 #include "serve/sample_priv.h"
+#include "wire/member.h"
 
 enum { BATCH_MAX = 100, PRINTF_MAX = 256 };
 

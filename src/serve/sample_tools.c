@@ -4,8 +4,8 @@
  * request reached the process that opened the session. `slow` shows progress as an event stream
  * where the client takes one, and answers as plain JSON where not. */
 #include "base/error.h"
-#include "serve/member.h"
 #include "serve/sample_priv.h"
+#include "wire/member.h"
 
 enum { SLOW_MS_MAX = 600000, SLOW_STEPS_MAX = 1000, NOTIFY_MAX = 100, LEVEL_INFO = 1 };
 

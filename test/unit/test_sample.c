@@ -2,7 +2,7 @@
  * streams, the tools, limits and time. No sockets, no clock. */
 #include "sample_harness.h"
 #include "serve/guard.h"
-#include "serve/member.h"
+#include "wire/member.h"
 
 /* --- tests: the life of a session --- */
 

@@ -1,6 +1,6 @@
 /* One member of a JSON object, as the bytes that stand there. */
-#ifndef LP_SERVE_MEMBER_H
-#define LP_SERVE_MEMBER_H
+#ifndef LP_WIRE_MEMBER_H
+#define LP_WIRE_MEMBER_H
 
 #include "base/span.h"
 

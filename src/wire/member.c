@@ -1,8 +1,8 @@
-/* Members and elements of a JSON text by one pass of the reader (serve/member.h).
+/* Members and elements of a JSON text by one pass of the reader (wire/member.h).
  *
  * Nothing is built: the sample server's messages are small and asked for two or three members each,
  * and what it echoes must be the client's own bytes. */
-#include "serve/member.h"
+#include "wire/member.h"
 
 #include "wire/json.h"
 
