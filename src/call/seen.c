@@ -1,0 +1,33 @@
+/* Notes of a probe: how they are taken. See call/seen.h. */
+#include "call/seen.h"
+
+struct lp_seen_row *lp_seen_add_row(struct lp_seen *seen, enum lp_seen_arm arm, bool is_serial)
+{
+    if (seen->row_count == LP_SEEN_ROWS_MAX)
+        return NULL;
+    struct lp_seen_row *row = &seen->rows[seen->row_count++];
+    *row = (struct lp_seen_row){.arm = (uint8_t)arm, .is_serial = is_serial};
+    return row;
+}
+
+void lp_seen_add_call(struct lp_seen_row *row, enum lp_seen_mark mark, uint32_t distance)
+{
+    if (row->count == LP_SEEN_CALLS_MAX)
+        return;
+    row->marks[row->count] = (uint8_t)mark;
+    row->distance[row->count++] = (uint16_t)(distance < UINT16_MAX ? distance : UINT16_MAX);
+}
+
+void lp_seen_text(char *room, size_t room_len, struct lp_span text)
+{
+    size_t n = text.len < room_len - 1 ? text.len : room_len - 1;
+    for (size_t i = 0; i < n; i++)
+        room[i] = text.ptr[i] >= ' ' && text.ptr[i] < 0x7F ? text.ptr[i] : '?';
+    room[n] = '\0';
+}
+
+bool lp_seen_same(const struct lp_seen_answer *a, const struct lp_seen_answer *b)
+{
+    return a->is_asked && b->is_asked && a->status && a->status == b->status &&
+        a->code == b->code && a->print == b->print;
+}
