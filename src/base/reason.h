@@ -57,6 +57,8 @@
     X(upstream_broke, 1, 502, -32603,                                                              \
         "the replica's connection broke before its answer was whole")                              \
     X(upstream_garbled, 1, 502, -32603, "the replica's answer is not valid HTTP")                  \
+    X(upstream_stalled, 1, 504, -32603,                                                            \
+        "the replica stopped in the middle of a request or of its answer")                         \
     X(upstream_id_too_long, 1, 502, -32603, "the replica's session id is over 512 bytes")          \
     X(upstream_id_bad, 1, 502, -32603,                                                             \
         "the replica's session id holds bytes that are not allowed")                               \

@@ -258,9 +258,11 @@ static const struct lp_conf_key KEYS[] = {
         .fallback = "300s",
         .min = 10,
         .max = DAYS(1),
-        .help = "How long the head of an answer may take",
-        .paragraph = "How long the head of an answer may take. After it the client gets 504. "
-                     "Streams have no limit."},
+        .help = "How long a replica may be silent before or in an answer",
+        .paragraph = "How long the head of an answer may take, from the end of the request on. "
+                     "After it the client gets 504. The body of an answer may not pause longer "
+                     "either, or the client's connection is cut; time in which the client does "
+                     "not read is not counted. Event streams may be silent for ever."},
     {.name = "timeouts.sse_post",
         .arg = "DURATION",
         .type = LP_TYPE_DURATION,
@@ -278,9 +280,10 @@ static const struct lp_conf_key KEYS[] = {
         .fallback = "60s",
         .min = 100,
         .max = DAYS(1),
-        .help = "How long a client may leave bytes unread",
-        .paragraph = "How long a client may leave waiting bytes unread. "
-                     "Then its connection is cut."},
+        .help = "How long a client or a replica may leave bytes unread",
+        .paragraph = "How long a client may leave the waiting bytes of an answer unread, or a "
+                     "replica those of a request. Then its connection is cut; the client of such "
+                     "a replica gets 504."},
     {.name = "ticket_age",
         .arg = "DURATION",
         .type = LP_TYPE_DURATION,

@@ -151,6 +151,7 @@ struct lp_exchange {
     uint64_t last_event_us;
 
     struct lp_timer timer;
+    uint64_t turn_us; /* since when it is the replica's turn to send something */
     uint64_t begun_us;
     uint64_t left_bytes;
     enum lp_reason reason;
@@ -275,6 +276,8 @@ void lp_exchange_drop_body(struct lp_engine *e, struct lp_exchange *x);
 void lp_exchange_drop_request(struct lp_engine *e, struct lp_exchange *x);
 void lp_spares_fini(struct lp_spares *spares);
 void lp_exchange_timer(struct lp_engine *e, struct lp_exchange *x);
+/* An answer's head is passed on: from now on its body is awaited. */
+void lp_exchange_await_body(struct lp_engine *e, struct lp_exchange *x);
 /* The client's side cannot be answered any more, or needs no answer. */
 void lp_exchange_client_left(struct lp_engine *e, struct lp_exchange *x, enum lp_reason why);
 int lp_head_keep(struct lp_exchange *x, const struct lp_head *head, struct lp_kept_head *ret);
@@ -292,6 +295,8 @@ extern const struct lp_message_ops lp_replica_ops;
 void lp_leg_start(struct lp_engine *e, struct lp_exchange *x, uint32_t replica);
 void lp_leg_close(struct lp_engine *e, struct lp_exchange *x);
 void lp_leg_done(struct lp_engine *e, struct lp_exchange *x);
+/* How long the replica may be silent when it is its turn. */
+uint64_t lp_leg_silence_us(const struct lp_exchange *x);
 struct lp_replica *lp_leg_replica(const struct lp_exchange *x);
 
 /* response.c */

@@ -186,8 +186,33 @@ void lp_exchange_client_left(struct lp_engine *e, struct lp_exchange *x, enum lp
     lp_exchange_over(e, x, why);
 }
 
-/* The only timer of an exchange: the first byte of the answer is late, the 409's older stream did
- * not yield, or a client that left was served long enough. */
+/* Events may be far apart; any other body has no reason to pause. */
+void lp_exchange_await_body(struct lp_engine *e, struct lp_exchange *x)
+{
+    if (x->client_left)
+        return; /* which has a limit of its own */
+    if (x->is_sse)
+        lp_heap_cancel(&e->timers, &x->timer);
+    else if (!x->timer.index)
+        lp_engine_arm(e, &x->timer, e->mono_us + lp_leg_silence_us(x));
+}
+
+/* Whether the replica has been silent for too long. Its turn moves with every piece, the timer does
+ * not; and as long as the client has to send or to take something it is not the replica's turn. */
+static bool is_too_silent(struct lp_engine *e, struct lp_exchange *x)
+{
+    if (x->phase == LP_PHASE_JUDGING)
+        return true;
+    if (!x->body_done || x->down_blocked)
+        x->turn_us = e->mono_us;
+    uint64_t due_us = x->turn_us + lp_leg_silence_us(x);
+    if (due_us > e->mono_us)
+        lp_engine_arm(e, &x->timer, due_us);
+    return due_us <= e->mono_us;
+}
+
+/* The only timer of an exchange: the replica is silent in the middle of its answer or before it,
+ * the 409's older stream did not yield, or a client that left was served long enough. */
 void lp_exchange_timer(struct lp_engine *e, struct lp_exchange *x)
 {
     if (x->client_left) {
@@ -199,11 +224,11 @@ void lp_exchange_timer(struct lp_engine *e, struct lp_exchange *x)
         lp_response_yielded(e, x, x->replace_tries > 0);
         return;
     }
-    if (x->phase != LP_PHASE_SENT && x->phase != LP_PHASE_JUDGING)
+    bool has_head = x->phase == LP_PHASE_JUDGING || x->phase == LP_PHASE_RELAYING;
+    if ((!has_head && x->phase != LP_PHASE_SENT) || !is_too_silent(e, x))
         return;
     lp_leg_replica(x)->late = true;
-    lp_leg_close(e, x);
-    lp_answer(e, x, LP_REASON_first_byte_timeout, NULL);
+    lp_answer(e, x, has_head ? LP_REASON_upstream_stalled : LP_REASON_first_byte_timeout, NULL);
 }
 
 /* --- heads that outlive their codec --- */
@@ -284,6 +309,7 @@ static void client_writable(void *ctx, uint64_t tag, struct lp_stream s)
     if (!x)
         return;
     x->down_blocked = false;
+    x->turn_us = e->mono_us;
     if (x->leg.open)
         lp_link_resume(&e->links, x->leg.up);
 }

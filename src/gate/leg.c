@@ -248,7 +248,7 @@ static void build_head(struct lp_engine *e, struct lp_exchange *x)
 
 /* --- sending --- */
 
-static uint64_t answer_limit_us(const struct lp_exchange *x)
+uint64_t lp_leg_silence_us(const struct lp_exchange *x)
 {
     const struct lp_conf_server *conf = x->server->conf;
     return (x->id_is_sse ? conf->sse_post_ms : conf->first_byte_ms) * 1000;
@@ -259,7 +259,9 @@ static void send_request(struct lp_engine *e, struct lp_exchange *x)
     lp_exchange_set_phase(x, LP_PHASE_SENT);
     x->leg.up = lp_link_begin(&e->links, x->leg.link);
     x->leg.open = true;
-    lp_engine_arm(e, &x->timer, e->mono_us + answer_limit_us(x));
+    x->turn_us = e->mono_us;
+    lp_engine_arm(e, &x->timer, e->mono_us + lp_leg_silence_us(x));
+    lp_link_set_stalled(&e->links, x->leg.up, x->server->conf->stalled_ms * 1000);
     build_head(e, x);
     lp_link_send_head(&e->links, x->leg.up, e->out_head);
     if (x->body.len)
@@ -423,7 +425,10 @@ static void replica_reset(void *ctx, uint64_t tag, struct lp_stream s, enum lp_r
     x->leg.open = false;
     x->leg.link = 0;
     count_opening(x, false);
-    lp_replica_broke(e, x->server->index, x->leg.replica);
+    if (why == LP_REASON_upstream_stalled)
+        lp_leg_replica(x)->late = true;
+    else
+        lp_replica_broke(e, x->server->index, x->leg.replica);
     if (x->client_left)
         lp_exchange_over(e, x, x->end_reason);
     else if (x->phase == LP_PHASE_SENT && why == LP_REASON_upstream_broke)

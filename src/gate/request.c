@@ -449,6 +449,7 @@ static void decide(struct lp_engine *e, struct lp_exchange *x)
 void lp_request_end(struct lp_engine *e, struct lp_exchange *x)
 {
     x->body_done = true;
+    x->turn_us = e->mono_us;
     if (x->refusal) {
         if (lp_envelope_scan(lp_buf_span(&x->body), &x->env))
             x->env.id = lp_span(NULL, 0);

@@ -96,6 +96,7 @@ static void pass_head(struct lp_engine *e, struct lp_exchange *x, const struct l
     lp_exchange_set_phase(x, LP_PHASE_RELAYING);
     x->record.status = from->status;
     x->record.is_stream = x->is_sse;
+    lp_exchange_await_body(e, x);
     if (!x->down_open)
         return;
     x->down_begun = true;
@@ -329,7 +330,7 @@ static void begin_judging(struct lp_engine *e, struct lp_exchange *x, const stru
 void lp_response_head(struct lp_engine *e, struct lp_exchange *x, const struct lp_head *head)
 {
     struct lp_kept_head from = borrow(head);
-    lp_heap_cancel(&e->timers, &x->timer);
+    x->turn_us = e->mono_us;
     if (!x->body_streams && !x->is_standalone)
         lp_exchange_drop_body(e, x); /* no second attempt from here on */
     learn(e, x, &from);
@@ -358,6 +359,7 @@ void lp_response_head(struct lp_engine *e, struct lp_exchange *x, const struct l
 
 static void pass_body(struct lp_engine *e, struct lp_exchange *x, struct lp_span bytes)
 {
+    x->turn_us = e->mono_us;
     if (x->client_left || !x->down_open) {
         x->left_bytes += bytes.len;
         if (x->left_bytes > LP_LEFT_BYTES_MAX && x->client_left) {

@@ -99,6 +99,21 @@ static void settle(struct lp_links *links, struct lp_link *link)
     lp_link_go_on_later(links, link);
 }
 
+/* Reasons speak of the client where either side could be meant. */
+static enum lp_reason reason_at_replica(enum lp_reason why)
+{
+    switch (why) {
+    case LP_REASON_client_left:
+        return LP_REASON_upstream_broke;
+    case LP_REASON_reader_stalled:
+        return LP_REASON_upstream_stalled;
+    case LP_REASON_client_sent_more:
+        return LP_REASON_upstream_garbled;
+    default:
+        return why;
+    }
+}
+
 static void lost(struct lp_links *links, struct lp_link *link, enum lp_reason why)
 {
     (void)links;
@@ -106,8 +121,8 @@ static void lost(struct lp_links *links, struct lp_link *link, enum lp_reason wh
     uint64_t tag = link->tag;
     bool was_open = link->h1.open;
     link->h1.open = false;
-    if (!link->is_client && why == LP_REASON_client_left)
-        why = LP_REASON_upstream_broke;
+    if (!link->is_client)
+        why = reason_at_replica(why);
     if (was_open)
         link->ops->reset(link->ctx, tag, s, why);
     else

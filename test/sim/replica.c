@@ -128,6 +128,7 @@ static const enum sim_fault FAULT_OF[] = {
     [SIM_WRONG_BREAK_MID] = SIM_FAULT_replica_break_mid,
     [SIM_WRONG_GARBLED] = SIM_FAULT_replica_garbled,
     [SIM_WRONG_SLOW] = SIM_FAULT_replica_slow_body,
+    [SIM_WRONG_STALL] = SIM_FAULT_replica_stalled_body,
 };
 
 static void decide_what_goes_wrong(struct sim *w, struct sim_served *s)
@@ -136,7 +137,7 @@ static void decide_what_goes_wrong(struct sim *w, struct sim_served *s)
     s->wrong = SIM_WRONG_NOT;
     if (w->is_settling || !sim_one_in(w, w->plan.fault_in))
         return;
-    s->wrong = SIM_WRONG_HANG + sim_below(w, SIM_WRONG_SLOW);
+    s->wrong = SIM_WRONG_HANG + sim_below(w, SIM_WRONG_STALL);
     sim_count(w, FAULT_OF[s->wrong]);
     sim_trouble(w, s->replica);
     if (r)
@@ -185,6 +186,8 @@ static void write_half(struct sim *w, struct sim_served *s, struct lp_span body)
         hang_up(w, s, s->framing != SIM_UNTIL_CLOSE && sim_one_in(w, 2) ? SIM_CLOSE : SIM_RESET);
         return;
     }
+    if (s->wrong == SIM_WRONG_STALL)
+        return;
     lp_buf_clear(&s->late);
     int err = lp_buf_append(&s->late, lp_span_from(body, half));
     LP_ASSERT(!err);
@@ -213,7 +216,7 @@ void sim_answer_whole(struct sim *w, struct sim_served *s, const struct sim_answ
     write_head(w, s, a);
     if (is_spoilt(w, s))
         return;
-    if (s->wrong == SIM_WRONG_BREAK_MID || s->wrong == SIM_WRONG_SLOW) {
+    if (s->wrong == SIM_WRONG_BREAK_MID || s->wrong >= SIM_WRONG_SLOW) {
         if (a->body.len > 1) {
             write_half(w, s, a->body);
             return;

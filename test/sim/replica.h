@@ -16,6 +16,7 @@ enum sim_wrong {
     SIM_WRONG_BREAK_MID,
     SIM_WRONG_GARBLED,
     SIM_WRONG_SLOW,
+    SIM_WRONG_STALL,
 };
 
 struct sim_served {

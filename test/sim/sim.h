@@ -62,6 +62,7 @@ struct sim_conn;
     X(replica_chatter)                                                                             \
     X(replica_evicts)                                                                              \
     X(replica_slow_body)                                                                           \
+    X(replica_stalled_body)                                                                        \
     X(replica_early_answer)                                                                        \
     X(replica_long_id)                                                                             \
     X(replica_bad_id)                                                                              \

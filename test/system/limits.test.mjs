@@ -4,11 +4,12 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gateway } from './lib/gateway.mjs';
-import { parseMessage, rawAnswer, rawClient, rawPeer, requestText } from './lib/raw.mjs';
+import { chunk, parseMessage, rawAnswer, rawClient, rawPeer, requestText } from './lib/raw.mjs';
 import { Session } from './lib/rpc.mjs';
 
 const JSON_TYPE = { 'Content-Type': 'application/json' };
 const RESULT = '{"jsonrpc":"2.0","id":1,"result":{}}';
+const PING = '{"jsonrpc":"2.0","id":1,"method":"ping"}';
 const MEGABYTE = 1 << 20;
 
 // A gateway with `config` over one raw replica, and a session there; other requests are answered by
@@ -70,7 +71,7 @@ suite('a request that does not arrive', () => {
 
   test('a large body may take many times the limit while it makes progress', async t => {
     const { limpet, session, peer } = await overRaw(t, { timeouts: { request: '500ms' } });
-    const body = `{"jsonrpc":"2.0","id":1,"method":"ping"}${' '.repeat(MEGABYTE)}`;
+    const body = PING + ' '.repeat(MEGABYTE);
     const text = requestText('POST', '/mcp', { ...JSON_TYPE, 'Mcp-Session-Id': session.id }, body);
     const connection = await rawClient(limpet.port);
     for (let at = 0; at < text.length; at += 40_000) {
@@ -79,5 +80,52 @@ suite('a request that does not arrive', () => {
     }
     assert.equal((await connection.take()).status, 200);
     assert.equal(peer.requests.at(-1).body.length, body.length);
+  });
+});
+
+suite('a replica that stands still', () => {
+  const HEAD = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{';
+  const server = { timeouts: { first_byte: '1s' } };
+
+  test('an answer that stops half-way is cut, and its connection closed', async t => {
+    const { limpet, session, peer } = await overRaw(t, undefined, c => c.send(HEAD), server);
+    const began = performance.now();
+    const connection = await rawClient(limpet.port, requestText('POST', '/mcp',
+      { ...JSON_TYPE, 'Mcp-Session-Id': session.id }, PING));
+    await connection.ended();
+    const took = performance.now() - began;
+    assert.ok(took > 900 && took < 3500, `cut after ${took} ms`);
+    assert.match(connection.text, /^HTTP\/1\.1 200 .*\r\n\r\n\{$/s);
+    await peer.connections.at(-1).ended();
+    await limpet.record(r => r.reason === 'upstream_stalled' && r.status === 200);
+    assert.match((await limpet.admin('/metrics')).text,
+      /^limpet_exchanges_total\{reason="upstream_stalled"\} 1$/m);
+  });
+
+  test('an event stream of the same replica may be silent for longer', async t => {
+    const { session } = await overRaw(t, undefined, async c => {
+      await c.send('HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n' +
+        'Transfer-Encoding: chunked\r\n\r\n');
+      await sleep(2500);
+      await c.send(`${chunk(`data: ${RESULT}\n\n`)}0\r\n\r\n`);
+    }, server);
+    const answer = await session.ask('ping');
+    assert.equal(answer.status, 200);
+    assert.match(answer.text, /"result"/);
+  });
+
+  test('a replica that does not read a large body is given up with 504', async t => {
+    const { limpet, session, peer } = await overRaw(t, undefined, undefined,
+      { timeouts: { stalled: '1s' }, body_limit: '64MiB' });
+    for (const connection of peer.connections) connection.destroy();
+    peer.server.pauseOnConnect = true;
+    const body = PING + ' '.repeat(32 * MEGABYTE);
+    const connection = await rawClient(limpet.port);
+    connection.send(requestText('POST', '/mcp',
+      { ...JSON_TYPE, 'Mcp-Session-Id': session.id }, body));
+    const answer = await connection.until(parseMessage, 8000);
+    assert.equal(answer.status, 504);
+    await limpet.record(r => r.reason === 'upstream_stalled' && r.status === 504);
+    assert.equal((await limpet.admin('/live')).status, 200);
   });
 });

@@ -15,7 +15,7 @@
 
 enum {
     CLIENT = 1,
-    REPLICA = 2,
+    CONNS = 8,
     SECOND_US = 1000000,
     WRITTEN_MAX = 1 << 22,
     PIECE = 16384,
@@ -30,12 +30,13 @@ struct world {
     struct lp_engine *engine;
     uint64_t now_us;
     uint64_t timer_us;
-    char *written[REPLICA + 1];
-    size_t written_len[REPLICA + 1];
-    bool takes_nothing[REPLICA + 1];
-    bool is_draining[REPLICA + 1];
-    bool is_paused[REPLICA + 1];
-    bool is_closed[REPLICA + 1];
+    char *written[CONNS];
+    size_t written_len[CONNS];
+    bool takes_nothing[CONNS];
+    bool is_draining[CONNS];
+    bool is_paused[CONNS];
+    bool is_closed[CONNS];
+    lp_id up; /* the last connection to the replica */
     bool is_connecting;
     char log[8192];
     char ticket[1200];
@@ -62,9 +63,9 @@ static int64_t perform(void *ctx, const struct lp_action *action)
     struct world *w = ctx;
     switch (action->kind) {
     case LP_ACT_CONNECT:
-        w->is_closed[REPLICA] = false;
+        assert_true(++w->up < CONNS);
         w->is_connecting = true;
-        return REPLICA;
+        return w->up;
     case LP_ACT_WRITE:
         return write_parts(w, action);
     case LP_ACT_DRAIN:
@@ -124,7 +125,7 @@ static void tell(struct world *w, struct lp_event event)
         return;
     w->is_connecting = false;
     event.kind = LP_EV_CONNECTED;
-    event.conn = REPLICA;
+    event.conn = w->up;
     lp_engine_event(w->engine, &event);
 }
 
@@ -152,7 +153,8 @@ static int setup(void **state)
     w->shell = (struct lp_shell){w, perform};
     w->now_us = SECOND_US;
     w->timer_us = UINT64_MAX;
-    for (int i = 0; i <= REPLICA; i++)
+    w->up = CLIENT;
+    for (int i = 0; i < CONNS; i++)
         w->written[i] = calloc(1, WRITTEN_MAX);
     fill_conf(w);
     assert_int_equal(lp_keyring_parse(LP_SPAN("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n"),
@@ -173,7 +175,7 @@ static int teardown(void **state)
 {
     struct world *w = *state;
     lp_engine_free(w->engine);
-    for (int i = 0; i <= REPLICA; i++)
+    for (int i = 0; i < CONNS; i++)
         free(w->written[i]);
     free(w);
     return 0;
@@ -227,15 +229,16 @@ static uint64_t ended(const struct world *w, enum lp_reason reason)
     return lp_engine_metrics(w->engine)->reasons[reason];
 }
 
+static const char INITIALIZE[] = "POST /mcp HTTP/1.1\r\nHost: a\r\nContent-Length: 46\r\n\r\n"
+                                 "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\"}";
+
 /* A session, so that large bodies may stream; its connections are kept. */
 static void open_session(struct world *w)
 {
-    static const char INITIALIZE[] = "POST /mcp HTTP/1.1\r\nHost: a\r\nContent-Length: 46\r\n\r\n"
-                                     "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\"}";
     static const struct lp_span NAME = {"mcp-session-id: ", 16};
     accept_client(w);
     read_text(w, CLIENT, INITIALIZE);
-    read_text(w, REPLICA,
+    read_text(w, w->up,
         "HTTP/1.1 200 OK\r\nMcp-Session-Id: u1\r\nContent-Type: application/json\r\n"
         "Content-Length: 2\r\n\r\n{}");
     struct lp_span all = lp_span(w->written[CLIENT], w->written_len[CLIENT]);
@@ -244,7 +247,7 @@ static void open_session(struct world *w)
     struct lp_span rest, id = lp_span_split(lp_span_from(all, at + NAME.len), '\r', &rest);
     assert_true(id.len < sizeof w->ticket);
     memcpy(w->ticket, id.ptr, id.len);
-    w->written_len[CLIENT] = w->written_len[REPLICA] = 0;
+    w->written_len[CLIENT] = w->written_len[w->up] = 0;
     w->log[0] = 0;
 }
 
@@ -328,7 +331,7 @@ static void a_body_that_drips_is_cut(void **state)
     }
     wait_s(w, 2);
     assert_cut_for_time(w);
-    assert_int_equal(w->written_len[REPLICA], 0);
+    assert_int_equal(w->written_len[w->up], 0);
     assert_int_equal(lp_engine_metrics(w->engine)->cells[LP_METRIC_REQUESTS_OPEN], 0);
 }
 
@@ -352,7 +355,7 @@ static void a_chunked_body_is_measured_by_what_it_carries(void **state)
 static void a_slow_body_of_any_length_gets_through(void **state)
 {
     struct world *w = *state;
-    enum { SECONDS = 300, RATE = 1100 };
+    enum { SECONDS = 600, RATE = 1100 };
     open_session(w);
     begin_ping(w, PING_BYTES + SECONDS * RATE);
     for (int i = 0; i < SECONDS; i++) {
@@ -360,9 +363,9 @@ static void a_slow_body_of_any_length_gets_through(void **state)
         read_blanks(w, CLIENT, RATE);
         assert_false(w->is_closed[CLIENT]);
     }
-    read_text(w, REPLICA, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}");
+    read_text(w, w->up, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}");
     assert_int_equal(ended(w, LP_REASON_answered), 2);
-    assert_true(w->written_len[REPLICA] > SECONDS * RATE);
+    assert_true(w->written_len[w->up] > SECONDS * RATE);
 }
 
 static void a_large_body_that_slows_down_is_cut_too(void **state)
@@ -372,13 +375,13 @@ static void a_large_body_that_slows_down_is_cut_too(void **state)
     open_session(w);
     begin_ping(w, 2 * MEGABYTE);
     read_blanks(w, CLIENT, MEGABYTE);
-    assert_true(w->written_len[REPLICA] > MEGABYTE);
+    assert_true(w->written_len[w->up] > MEGABYTE);
     for (int i = 0; i < 61 && !w->is_closed[CLIENT]; i++) {
         wait_s(w, 1);
         read_blanks(w, CLIENT, 1000);
     }
     assert_cut_for_time(w);
-    assert_true(w->is_closed[REPLICA]);
+    assert_true(w->is_closed[w->up]);
 }
 
 /* The replica takes nothing, so the client is not read: that is not the client's fault. */
@@ -390,18 +393,190 @@ static void time_in_which_we_do_not_read_does_not_count(void **state)
     begin_ping(w, LONG);
     read_blanks(w, CLIENT, 100000);
     wait_s(w, 20);
-    w->takes_nothing[REPLICA] = true;
+    w->takes_nothing[w->up] = true;
     read_blanks(w, CLIENT, 100000);
     assert_true(w->is_paused[CLIENT]);
     wait_s(w, 50);
     assert_false(w->is_closed[CLIENT]);
-    drain(w, REPLICA);
+    drain(w, w->up);
     assert_false(w->is_paused[CLIENT]);
     wait_s(w, 9);
     assert_false(w->is_closed[CLIENT]);
     read_blanks(w, CLIENT, LONG - PING_BYTES - 200000);
-    read_text(w, REPLICA, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}");
+    read_text(w, w->up, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}");
     assert_int_equal(ended(w, LP_REASON_answered), 2);
+}
+
+/* --- a replica that stands still --- */
+
+static void ask(struct world *w)
+{
+    begin_ping(w, PING_BYTES);
+}
+
+static void assert_answer_was_cut(struct world *w)
+{
+    assert_true(w->is_closed[CLIENT]);
+    assert_true(w->is_closed[w->up]);
+    assert_int_equal(ended(w, LP_REASON_upstream_stalled), 1);
+    assert_non_null(strstr(w->log, "(upstream_stalled)"));
+    assert_int_equal(lp_engine_metrics(w->engine)->cells[LP_METRIC_REQUESTS_OPEN], 0);
+}
+
+static void an_answer_that_stops_half_way_is_cut(void **state)
+{
+    struct world *w = *state;
+    open_session(w);
+    ask(w);
+    wait_s(w, 200);
+    read_text(w, w->up,
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{");
+    for (int i = 0; i < 3; i++) {
+        wait_s(w, 290);
+        read_text(w, w->up, " ");
+        assert_false(w->is_closed[CLIENT]);
+    }
+    wait_s(w, 299);
+    assert_false(w->is_closed[CLIENT]);
+    wait_s(w, 1);
+    assert_true(has(w, CLIENT, "HTTP/1.1 200 "));
+    assert_answer_was_cut(w);
+}
+
+static void one_that_is_judged_is_answered_with_504(void **state)
+{
+    struct world *w = *state;
+    open_session(w);
+    ask(w);
+    read_text(w, w->up, "HTTP/1.1 404 Not Found\r\nContent-Length: 9\r\n\r\nSess");
+    wait_s(w, 10);
+    assert_true(has(w, CLIENT, "HTTP/1.1 504 "));
+    assert_true(has(w, CLIENT, "\"id\":7"));
+    assert_true(w->is_closed[w->up]);
+    assert_int_equal(ended(w, LP_REASON_upstream_stalled), 1);
+}
+
+static void one_that_was_judged_has_the_long_limit(void **state)
+{
+    struct world *w = *state;
+    open_session(w);
+    ask(w);
+    read_text(w, w->up, "HTTP/1.1 400 Bad Request\r\nContent-Length: 100000\r\n\r\n");
+    read_blanks(w, w->up, 90000);
+    assert_true(has(w, CLIENT, "HTTP/1.1 400 "));
+    wait_s(w, 299);
+    assert_false(w->is_closed[CLIENT]);
+    wait_s(w, 1);
+    assert_answer_was_cut(w);
+}
+
+static void an_event_stream_may_be_silent(void **state)
+{
+    struct world *w = *state;
+    open_session(w);
+    ask(w);
+    read_text(w, w->up,
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+        "Transfer-Encoding: chunked\r\n\r\n");
+    wait_s(w, 100000);
+    read_text(w, w->up, "8\r\ndata: 1\n\r\n");
+    assert_true(has(w, CLIENT, "data: 1\n"));
+    assert_false(w->is_closed[w->up]);
+}
+
+/* The client reads slowly, so the replica is not read: that is not the replica's fault. */
+static void an_answer_that_we_do_not_read_has_not_stopped(void **state)
+{
+    struct world *w = *state;
+    enum { LONG = 200000, BEFORE_THE_STALL_S = 59 };
+    open_session(w);
+    w->server.first_byte_ms = 10000;
+    ask(w);
+    w->takes_nothing[CLIENT] = true;
+    char head[100];
+    snprintf(head, sizeof head, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", LONG);
+    read_text(w, w->up, head);
+    for (size_t left = LONG / 2; !w->is_paused[w->up]; left -= 10000)
+        read_blanks(w, w->up, 10000);
+    wait_s(w, BEFORE_THE_STALL_S);
+    assert_int_equal(ended(w, LP_REASON_upstream_stalled), 0);
+    drain(w, CLIENT);
+    assert_false(w->is_paused[w->up]);
+    wait_s(w, 9);
+    assert_false(w->is_closed[CLIENT]);
+    wait_s(w, 1);
+    assert_answer_was_cut(w);
+}
+
+static void one_for_a_client_that_left_has_its_minute(void **state)
+{
+    struct world *w = *state;
+    open_session(w);
+    ask(w);
+    read_text(w, w->up, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{");
+    tell(w, (struct lp_event){.kind = LP_EV_BROKEN, .conn = CLIENT});
+    wait_s(w, 59);
+    assert_false(w->is_closed[w->up]);
+    wait_s(w, 1);
+    assert_true(w->is_closed[w->up]);
+    assert_int_equal(ended(w, LP_REASON_client_left), 1);
+}
+
+/* The DELETE that we make for a session id that is too long has no client to give up. */
+static void an_answer_to_our_own_request_has_the_limit_too(void **state)
+{
+    struct world *w = *state;
+    char text[900] = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nMcp-Session-Id: ";
+    size_t len = strlen(text);
+    memset(text + len, 'i', 600);
+    strcpy(text + len + 600, "\r\n\r\n{}");
+    open_session(w);
+    lp_id kept = w->up;
+    read_text(w, CLIENT, INITIALIZE);
+    read_text(w, w->up, text);
+    assert_true(has(w, kept, "DELETE /mcp HTTP/1.1\r\n"));
+    read_text(w, kept, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{");
+    wait_s(w, 299);
+    assert_int_equal(lp_engine_metrics(w->engine)->cells[LP_METRIC_REQUESTS_OPEN], 1);
+    wait_s(w, 1);
+    assert_int_equal(lp_engine_metrics(w->engine)->cells[LP_METRIC_REQUESTS_OPEN], 0);
+    assert_int_equal(ended(w, LP_REASON_upstream_stalled), 1);
+}
+
+static void a_replica_that_takes_no_body_is_given_up(void **state)
+{
+    struct world *w = *state;
+    open_session(w);
+    w->server.stalled_ms = 20000;
+    begin_ping(w, 1 << 20);
+    read_blanks(w, CLIENT, 100000);
+    w->takes_nothing[w->up] = true;
+    read_blanks(w, CLIENT, 100000);
+    wait_s(w, 19);
+    assert_int_equal(w->written_len[CLIENT], 0);
+    wait_s(w, 1);
+    assert_true(has(w, CLIENT, "HTTP/1.1 504 "));
+    assert_true(has(w, CLIENT, "\"id\":7"));
+    assert_answer_was_cut(w);
+}
+
+/* What of a body has not come yet is the client's business, and its own limit is a minute off. */
+static void the_first_byte_is_due_after_the_last_of_the_request(void **state)
+{
+    struct world *w = *state;
+    enum { LONG = 200000 };
+    open_session(w);
+    w->server.first_byte_ms = 5000;
+    begin_ping(w, LONG);
+    read_blanks(w, CLIENT, 100000);
+    wait_s(w, 29);
+    assert_int_equal(w->written_len[CLIENT], 0);
+    read_blanks(w, CLIENT, LONG - PING_BYTES - 100000);
+    wait_s(w, 4);
+    assert_int_equal(w->written_len[CLIENT], 0);
+    wait_s(w, 1);
+    assert_true(has(w, CLIENT, "HTTP/1.1 504 "));
+    assert_int_equal(ended(w, LP_REASON_first_byte_timeout), 1);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -417,6 +592,15 @@ int main(void)
         TEST(a_slow_body_of_any_length_gets_through),
         TEST(a_large_body_that_slows_down_is_cut_too),
         TEST(time_in_which_we_do_not_read_does_not_count),
+        TEST(an_answer_that_stops_half_way_is_cut),
+        TEST(one_that_is_judged_is_answered_with_504),
+        TEST(one_that_was_judged_has_the_long_limit),
+        TEST(an_event_stream_may_be_silent),
+        TEST(an_answer_that_we_do_not_read_has_not_stopped),
+        TEST(one_for_a_client_that_left_has_its_minute),
+        TEST(an_answer_to_our_own_request_has_the_limit_too),
+        TEST(a_replica_that_takes_no_body_is_given_up),
+        TEST(the_first_byte_is_due_after_the_last_of_the_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
