@@ -24,6 +24,7 @@ struct lp_io_dial {
     struct lp_timer timer;
     struct lp_io_conn *conn; /* NULL: nobody waits any more */
     struct lp_address addresses[LP_ADDRESSES_MAX];
+    struct lp_address source; /* len 0: any */
     uint32_t count;
     uint32_t next;
     uint64_t deadline_us;
@@ -46,6 +47,7 @@ static int error_of(int sys_errno)
     case ENETUNREACH:
     case EHOSTUNREACH:
     case EADDRNOTAVAIL:
+    case EINVAL: /* the source is of the other family */
     case EAFNOSUPPORT:
     case ENETDOWN:
     case EHOSTDOWN:
@@ -105,6 +107,16 @@ static uint64_t try_deadline(struct lp_io_dial *dial)
     return now_us + (dial->deadline_us - now_us) / (dial->count - dial->next);
 }
 
+/* 0, or the errno. The port is left to connect, which can use one for many peers. */
+static int bind_source(int fd, const struct lp_address *source)
+{
+    int one = 1;
+    if (!source->len)
+        return 0;
+    (void)setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof one);
+    return bind(fd, &source->u.any, source->len) ? errno : 0;
+}
+
 /* 0 when the try is under way, else the errno. */
 static int start_try(struct lp_io_dial *dial, const struct lp_address *address)
 {
@@ -113,7 +125,9 @@ static int start_try(struct lp_io_dial *dial, const struct lp_address *address)
         return errno;
     if (address->u.any.sa_family != AF_UNIX)
         lp_io_tcp_options(fd);
-    int err = connect(fd, &address->u.any, address->len) ? errno : 0;
+    int err = bind_source(fd, &dial->source);
+    if (!err && connect(fd, &address->u.any, address->len))
+        err = errno;
     if (err == EINPROGRESS)
         err = 0;
     if (!err && uv_poll_init(&dial->loop->uv, &dial->poll, fd))
@@ -216,8 +230,10 @@ static int look_up(struct lp_io_dial *dial, struct lp_span host)
 /* Begins the dial; what goes wrong at once is told in the next turn. */
 static void begin(struct lp_io_dial *dial, const struct lp_endpoint *endpoint)
 {
-    int err;
-    if (endpoint->kind == LP_EP_UNIX)
+    int err = LP_OK;
+    if (endpoint->source.len && lp_address_numeric(endpoint->source, 0, &dial->source))
+        err = LP_EUNREACHABLE;
+    else if (endpoint->kind == LP_EP_UNIX)
         err = lp_address_unix(endpoint->host, &dial->addresses[0]) ? LP_EUNREACHABLE : LP_OK;
     else
         err = lp_address_numeric(endpoint->host, endpoint->port, &dial->addresses[0]);

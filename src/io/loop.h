@@ -24,7 +24,8 @@
  *   CLOSE_RESET on a unix socket is an ordinary close: the kernel has no reset there.
  * - CONNECT: the addresses of a name are tried in the order of the resolver, each with its share of
  *   the time that is left; timeout_ms 0 means no limit. A full unix backlog is tried again until
- *   the time is over. There is no TLS in this release: is_tls gives LP_EUNSUPPORTED.
+ *   the time is over. There is no TLS in this release: is_tls gives LP_EUNSUPPORTED. A source that
+ *   is no address of ours gives LP_EUNREACHABLE.
  * - CONNECT to LP_EP_STDIO: once in a loop's life (LP_EEXISTS), whatever the descriptors are: pipe,
  *   terminal, file, socket, /dev/null. Their flags are not touched. The end of standard input is
  *   EOF; a failed read, or nobody there to read standard output, is BROKEN. Bytes a WRITE has taken

@@ -41,6 +41,7 @@ struct lp_endpoint {
     bool is_tls;
     struct lp_span host; /* name, IPv4 or bare IPv6 for TCP; path for unix */
     uint16_t port;
+    struct lp_span source; /* TCP: connect from this address of ours, numeric; empty: any */
     uint32_t timeout_ms;
 };
 

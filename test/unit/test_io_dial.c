@@ -71,6 +71,53 @@ static void an_address_is_connected_to(void **state)
     close(fd);
 }
 
+/* The peer sees the address that was asked for; one that is not ours, is of the other family or is
+ * a name reaches nothing. */
+static void a_source_is_kept_to(void **state)
+{
+    uint16_t port;
+    int fd = peer_listen(5, &port);
+    struct lp_endpoint endpoint = tcp_endpoint("127.0.0.1", port, 2000);
+    endpoint.source = LP_SPAN("127.0.0.77");
+    (void)connect_out(*state, endpoint);
+    struct engine *e = *state;
+    TURN_UNTIL(e, e->count == 1);
+    assert_int_equal(last(e)->kind, LP_EV_CONNECTED);
+    struct sockaddr_in peer;
+    socklen_t len = sizeof peer;
+    int conn = accept(fd, (struct sockaddr *)&peer, &len);
+    assert_true(conn >= 0);
+    assert_int_equal(ntohl(peer.sin_addr.s_addr), INADDR_LOOPBACK + 76);
+    close(conn);
+    close(fd);
+}
+
+static void refuse_source(struct engine *e, const char *source)
+{
+    uint16_t port;
+    int fd = peer_listen(5, &port);
+    struct lp_endpoint endpoint = tcp_endpoint("127.0.0.1", port, 2000);
+    endpoint.source = lp_span_str(source);
+    (void)connect_out(e, endpoint);
+    assert_failed(e, LP_EUNREACHABLE);
+    close(fd);
+}
+
+static void a_foreign_source_is_refused(void **state)
+{
+    refuse_source(*state, "192.0.2.1");
+}
+
+static void a_source_of_the_other_family_is_refused(void **state)
+{
+    refuse_source(*state, "::1");
+}
+
+static void a_source_is_no_name(void **state)
+{
+    refuse_source(*state, "localhost");
+}
+
 static void a_name_is_connected_to(void **state)
 {
     /* localhost may be ::1 first, where nobody listens: the next address is tried. */
@@ -311,6 +358,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(an_address_is_connected_to),
+        T(a_source_is_kept_to),
+        T(a_foreign_source_is_refused),
+        T(a_source_of_the_other_family_is_refused),
+        T(a_source_is_no_name),
         T(a_name_is_connected_to),
         T(a_unix_socket_is_connected_to),
         T(nobody_there_is_refused),
