@@ -36,6 +36,8 @@ struct lp_conf_replica {
     uint32_t weight;     /* >= 1, default 1 */
 };
 
+enum { LP_CONF_DIALECTS_MAX = 32 }; /* of a server entry: more are refused */
+
 struct lp_conf_dialect {
     uint16_t status;
     int32_t code;

@@ -296,11 +296,11 @@ static const struct lp_conf_key KEYS[] = {
     {.name = "lost_dialects",
         .arg = "LIST",
         .type = LP_TYPE_DIALECTS,
-        .max = 256,
+        .max = LP_CONF_DIALECTS_MAX,
         AT_SERVER(lost_dialects),
         .help = "More words of replicas for a lost session",
         .paragraph = "Answers by which the replicas say that they do not know a session, beside "
-                     "the built-in ones: a list of mappings of status, code and text. "
+                     "the built-in ones: a list of up to 32 mappings of status, code and text. "
                      "Only an exact match counts."},
     {.name = "plain_404_agents",
         .arg = "LIST",

@@ -421,11 +421,12 @@ static void pass_judged(struct lp_engine *e, struct lp_exchange *x)
 static void judge(struct lp_engine *e, struct lp_exchange *x)
 {
     const struct lp_conf_server *conf = x->server->conf;
-    struct lp_dialect extra[32];
-    size_t count = 0;
-    for (uint32_t i = 0; i < conf->lost_dialect_count && count < 32; i++)
-        extra[count++] = (struct lp_dialect){conf->lost_dialects[i].status,
-            conf->lost_dialects[i].code, conf->lost_dialects[i].text};
+    struct lp_dialect extra[LP_CONF_DIALECTS_MAX];
+    uint32_t count = conf->lost_dialect_count;
+    LP_ASSERT(count <= LP_CONF_DIALECTS_MAX);
+    for (uint32_t i = 0; i < count; i++)
+        extra[i] = (struct lp_dialect){conf->lost_dialects[i].status, conf->lost_dialects[i].code,
+            conf->lost_dialects[i].text};
     lp_heap_cancel(&e->timers, &x->timer);
     if (lp_dialect_is_lost(
             x->answer->status, lp_buf_span(&x->held), x->answer_done, extra, count)) {

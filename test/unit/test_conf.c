@@ -541,6 +541,8 @@ static void limits_are_told(void **state)
         {REPLICA "listen: [a:1", ", a:1", 16, "]", AT "2: listen: has more than 16 items\n"},
         {"replicas: [http://a:1", ", http://a:1", 1024, "]",
             AT "1: replicas: has more than 1024 items\n"},
+        {REPLICA "lost_dialects: [{status: 400, text: a}", ", {status: 400, text: a}", 32, "]",
+            AT "2: lost_dialects: has more than 32 items\n"},
         {"servers: [a", ", a", 256, "]", AT "1: servers: takes from 1 to 256 servers\n"},
         {"[1", ",1", 1 << 16, "]", AT "1: the file has more than 65536 values\n"},
         {REPLICA "key_file: ", "a", 4097, "\n",
