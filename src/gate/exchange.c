@@ -168,7 +168,7 @@ bool lp_exchange_is_call(const struct lp_exchange *x)
 static bool goes_on_without_client(const struct lp_exchange *x)
 {
     return x->request.method == LP_METHOD_POST && x->era == LP_ERA_LEGACY && x->body_done &&
-        x->leg.open && x->phase != LP_PHASE_WAITING;
+        x->leg.open;
 }
 
 void lp_exchange_client_left(struct lp_engine *e, struct lp_exchange *x, enum lp_reason why)
@@ -288,8 +288,8 @@ static void client_body(void *ctx, uint64_t tag, struct lp_stream s, struct lp_s
 {
     (void)s;
     struct lp_exchange *x = lp_exchange_get(ctx, tag);
-    if (x)
-        lp_request_body(ctx, x, bytes);
+    LP_ASSERT(x); /* who is over has ended its stream, which says no more */
+    lp_request_body(ctx, x, bytes);
 }
 
 static void client_end(void *ctx, uint64_t tag, struct lp_stream s, bool whole)
@@ -297,8 +297,8 @@ static void client_end(void *ctx, uint64_t tag, struct lp_stream s, bool whole)
     (void)s;
     (void)whole;
     struct lp_exchange *x = lp_exchange_get(ctx, tag);
-    if (x)
-        lp_request_end(ctx, x);
+    LP_ASSERT(x);
+    lp_request_end(ctx, x);
 }
 
 static void client_writable(void *ctx, uint64_t tag, struct lp_stream s)
@@ -306,12 +306,10 @@ static void client_writable(void *ctx, uint64_t tag, struct lp_stream s)
     (void)s;
     struct lp_engine *e = ctx;
     struct lp_exchange *x = lp_exchange_get(e, tag);
-    if (!x)
-        return;
+    LP_ASSERT(x);
     x->down_blocked = false;
     x->turn_us = e->mono_us;
-    if (x->leg.open)
-        lp_link_resume(&e->links, x->leg.up);
+    lp_link_resume(&e->links, x->leg.up);
 }
 
 /* The client has ended its side. What is short or legacy is still answered; what waits for events
@@ -320,7 +318,8 @@ static void client_gone_quiet(void *ctx, uint64_t tag, struct lp_stream s)
 {
     struct lp_engine *e = ctx;
     struct lp_exchange *x = lp_exchange_get(e, tag);
-    if (!x || !x->down_open || goes_on_without_client(x) || x->phase == LP_PHASE_READING)
+    LP_ASSERT(x && x->down_open && x->phase != LP_PHASE_READING);
+    if (goes_on_without_client(x))
         return;
     if (!x->is_stream_get && x->era == LP_ERA_LEGACY)
         return;

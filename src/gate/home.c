@@ -233,8 +233,7 @@ static void on_yield(struct lp_engine *e, const struct lp_mail *mail)
     if (x) {
         lp_metrics_add(&e->metrics, LP_METRIC_STREAMS_REPLACED, 1);
         lp_leg_close(e, x);
-        if (x->down_open)
-            lp_link_send_end(&e->links, x->down);
+        lp_link_send_end(&e->links, x->down);
         x->down_open = false;
         lp_exchange_over(e, x, LP_REASON_replaced);
     }

@@ -110,7 +110,7 @@ static struct lp_span peer_address(struct lp_span peer)
 {
     while (peer.len && peer.ptr[peer.len - 1] != ':')
         peer.len--;
-    return peer.len ? lp_span(peer.ptr, peer.len - 1) : LP_SPAN("unknown");
+    return peer.len > 1 ? lp_span(peer.ptr, peer.len - 1) : LP_SPAN("unknown");
 }
 
 static char *put(char *at, struct lp_span bytes)
@@ -127,7 +127,7 @@ static struct lp_span write_forwarded(
     char *text = lp_arena_alloc(&x->arena, address.len + proto.len + host.len + 32);
     if (!text)
         return lp_span(NULL, 0);
-    struct lp_span quote = lp_span("\"", address.len && address.ptr[0] == '[');
+    struct lp_span quote = lp_span("\"", address.ptr[0] == '[');
     char *at = put(text, LP_SPAN("for="));
     at = put(at, quote);
     at = put(at, address);
@@ -150,7 +150,7 @@ static void add_forwarded(struct lp_engine *e, struct lp_exchange *x, struct lp_
     if (!forwarded.ptr)
         return;
     (void)!lp_head_add(head, LP_FIELD_FORWARDED, forwarded);
-    if (address.len && address.ptr[0] == '[')
+    if (address.ptr[0] == '[')
         address = lp_span(address.ptr + 1, address.len - 2);
     (void)!lp_head_add(head, LP_FIELD_X_FORWARDED_FOR, address);
     (void)!lp_head_add(head, LP_FIELD_X_FORWARDED_PROTO, proto);
@@ -267,7 +267,7 @@ static void send_request(struct lp_engine *e, struct lp_exchange *x)
     if (x->body.len)
         lp_link_send_body(&e->links, x->leg.up, lp_buf_span(&x->body));
     lp_metrics_add(&e->metrics, LP_METRIC_BYTES_TO_REPLICAS, (int64_t)x->body.len);
-    if (!x->body_streams || x->body_done) {
+    if (!x->body_streams) {
         lp_link_send_end(&e->links, x->leg.up);
         return;
     }
@@ -370,10 +370,7 @@ static void replica_connected(void *ctx, uint64_t tag, lp_id link, int error)
 {
     struct lp_engine *e = ctx;
     struct lp_exchange *x = lp_exchange_get(e, tag);
-    if (!x || x->leg.link != link) {
-        lp_link_close(&e->links, link, LP_CLOSE_NOW);
-        return;
-    }
+    LP_ASSERT(x && x->leg.link == link); /* who gives an attempt up closes its connection */
     if (error) {
         connect_failed(e, x, error);
         return;
@@ -386,24 +383,24 @@ static void replica_head(void *ctx, uint64_t tag, struct lp_stream s, const stru
 {
     (void)s;
     struct lp_exchange *x = lp_exchange_get(ctx, tag);
-    if (x)
-        lp_response_head(ctx, x, head);
+    LP_ASSERT(x); /* who is over has ended its stream, which says no more */
+    lp_response_head(ctx, x, head);
 }
 
 static void replica_body(void *ctx, uint64_t tag, struct lp_stream s, struct lp_span bytes)
 {
     (void)s;
     struct lp_exchange *x = lp_exchange_get(ctx, tag);
-    if (x)
-        lp_response_body(ctx, x, bytes);
+    LP_ASSERT(x);
+    lp_response_body(ctx, x, bytes);
 }
 
 static void replica_end(void *ctx, uint64_t tag, struct lp_stream s, bool whole)
 {
     (void)s;
     struct lp_exchange *x = lp_exchange_get(ctx, tag);
-    if (x)
-        lp_response_end(ctx, x, whole);
+    LP_ASSERT(x);
+    lp_response_end(ctx, x, whole);
 }
 
 static void replica_writable(void *ctx, uint64_t tag, struct lp_stream s)
@@ -411,8 +408,8 @@ static void replica_writable(void *ctx, uint64_t tag, struct lp_stream s)
     (void)s;
     struct lp_engine *e = ctx;
     struct lp_exchange *x = lp_exchange_get(e, tag);
-    if (x && x->down_open && x->body_streams)
-        lp_link_resume(&e->links, x->down);
+    LP_ASSERT(x && x->down_open && x->body_streams); /* else all was sent at once */
+    lp_link_resume(&e->links, x->down);
 }
 
 static void replica_reset(void *ctx, uint64_t tag, struct lp_stream s, enum lp_reason why)

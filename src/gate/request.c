@@ -312,7 +312,7 @@ static void hold_body(struct lp_engine *e, struct lp_exchange *x, struct lp_span
         lp_answer(e, x, LP_REASON_out_of_memory, NULL);
         return;
     }
-    if (x->body.len > LP_BODY_HELD_MAX && may_stream(x) && !x->body_streams)
+    if (x->body.len > LP_BODY_HELD_MAX && may_stream(x))
         begin_streaming(e, x);
 }
 
@@ -330,12 +330,13 @@ void lp_request_body(struct lp_engine *e, struct lp_exchange *x, struct lp_span 
         refuse_large_body(e, x);
         return;
     }
-    if (!x->body_streams || x->phase == LP_PHASE_WAITING || x->phase == LP_PHASE_READING) {
+    if (!x->body_streams) {
         hold_body(e, x, bytes);
         return;
     }
     lp_metrics_add(&e->metrics, LP_METRIC_BYTES_TO_REPLICAS, (int64_t)bytes.len);
-    if (x->leg.open && !lp_link_send_body(&e->links, x->leg.up, bytes) && x->leg.open)
+    LP_ASSERT(x->leg.open); /* until then the client was paused */
+    if (!lp_link_send_body(&e->links, x->leg.up, bytes))
         lp_link_pause(&e->links, x->down);
 }
 
@@ -458,7 +459,7 @@ void lp_request_end(struct lp_engine *e, struct lp_exchange *x)
     }
     if (!x->body_streams)
         decide(e, x);
-    else if (x->leg.open)
+    else
         lp_link_send_end(&e->links, x->leg.up);
 }
 

@@ -19,9 +19,10 @@ static struct lp_kept_head borrow(const struct lp_head *head)
         .fields = (struct lp_field *)(uintptr_t)head->fields};
 }
 
+/* Interim answers do not get here. */
 static bool is_success(uint16_t status)
 {
-    return status >= 200 && status < 300;
+    return status < 300;
 }
 
 static bool has_credential(const struct lp_exchange *x)
@@ -123,6 +124,7 @@ static void make_delete(struct lp_engine *e, const struct lp_exchange *for_x, st
         return;
     x->server = for_x->server;
     x->is_made = true;
+    x->end_reason = LP_REASON_answered; /* whatever else the answer says */
     x->body_done = true;
     x->verdict.kind = LP_VERDICT_FORWARD;
     x->request = for_x->request;
@@ -360,9 +362,9 @@ void lp_response_head(struct lp_engine *e, struct lp_exchange *x, const struct l
 static void pass_body(struct lp_engine *e, struct lp_exchange *x, struct lp_span bytes)
 {
     x->turn_us = e->mono_us;
-    if (x->client_left || !x->down_open) {
+    if (!x->down_open) {
         x->left_bytes += bytes.len;
-        if (x->left_bytes > LP_LEFT_BYTES_MAX && x->client_left) {
+        if (x->left_bytes > LP_LEFT_BYTES_MAX) {
             lp_leg_close(e, x);
             lp_exchange_over(e, x, x->end_reason);
         }
@@ -409,12 +411,10 @@ static void start_replacing(struct lp_engine *e, struct lp_exchange *x)
 static void pass_judged(struct lp_engine *e, struct lp_exchange *x)
 {
     pass_head(e, x, x->answer, id_to_show(x, x->answer));
-    if (x->phase == LP_PHASE_OVER)
-        return;
     struct lp_span held = lp_buf_span(&x->held);
     if (held.len)
         pass_body(e, x, held);
-    if (x->answer_done && x->phase != LP_PHASE_OVER)
+    if (x->answer_done)
         finish(e, x, true);
 }
 
@@ -461,7 +461,7 @@ void lp_response_end(struct lp_engine *e, struct lp_exchange *x, bool whole)
     x->answer_done = true;
     if (x->phase == LP_PHASE_JUDGING)
         judge(e, x);
-    else if (x->phase == LP_PHASE_RELAYING)
+    else
         finish(e, x, whole);
 }
 
@@ -489,8 +489,7 @@ void lp_response_broke(struct lp_engine *e, struct lp_exchange *x, enum lp_reaso
     bool may_say_so =
         x->is_sse && !x->is_old_sse && lp_exchange_is_call(x) && lp_sse_border_at(&x->border);
     /* The body of an answer to an old-SSE message is read by nobody: only its status tells. */
-    bool is_dead_call =
-        why == LP_REASON_upstream_broke && lp_exchange_is_call(x) && !x->id_is_sse;
+    bool is_dead_call = why == LP_REASON_upstream_broke && lp_exchange_is_call(x) && !x->id_is_sse;
     if (!x->down_open) {
         lp_exchange_over(e, x, why);
     } else if (!x->down_begun && is_dead_call) {

@@ -68,8 +68,7 @@ void lp_stream_begin(struct lp_engine *e, struct lp_exchange *x)
 
 void lp_stream_comment(struct lp_engine *e, struct lp_exchange *x)
 {
-    if (!x->down_open || !every_us(x))
-        return;
+    LP_ASSERT(x->down_open && every_us(x));
     uint64_t due_us = x->last_event_us + every_us(x);
     if (due_us <= e->mono_us) {
         if (lp_sse_border_at(&x->border) && !x->down_blocked)
@@ -242,8 +241,6 @@ bool lp_stream_pass(struct lp_engine *e, struct lp_exchange *x, struct lp_span b
 {
     if (x->bom_seen < 3)
         bytes = drop_bom(x, bytes);
-    if (x->phase == LP_PHASE_OVER)
-        return false;
     if (x->is_old_sse && !x->sse) { /* unread, an endpoint event would go out as it is */
         fail(e, x, LP_REASON_out_of_memory);
         return false;

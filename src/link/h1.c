@@ -77,7 +77,8 @@ bool lp_link_is_idle(const struct lp_links *links, lp_id id)
 static void settle(struct lp_links *links, struct lp_link *link)
 {
     struct lp_h1 *h1 = &link->h1;
-    if (!h1->open || !h1->out_ended || link->state == LP_LINK_DEAD)
+    LP_ASSERT(h1->open);
+    if (!h1->out_ended || link->state == LP_LINK_DEAD)
         return;
     if (!link->is_client) {
         if (h1->in_ended) {
@@ -181,15 +182,13 @@ static void on_head(struct lp_links *links, struct lp_link *link, const struct l
 static void on_end(struct lp_links *links, struct lp_link *link)
 {
     struct lp_h1 *h1 = &link->h1;
-    if (!h1->open || !h1->head_seen)
-        return; /* an interim answer, or a stream that was ended early */
+    if (!h1->head_seen)
+        return; /* an interim answer */
     h1->in_ended = true;
     struct lp_stream s = stream_of(link);
     uint64_t tag = link->tag;
     settle(links, link);
-    bool is_over = link->is_client && !h1->open; /* answered before the request was all in */
-    if (!is_over)
-        link->ops->end(link->ctx, tag, s, true);
+    link->ops->end(link->ctx, tag, s, true);
 }
 
 static uint64_t bytes_wanted(const struct lp_links *links)
@@ -200,8 +199,7 @@ static uint64_t bytes_wanted(const struct lp_links *links)
 
 static void on_body(struct lp_links *links, struct lp_link *link, struct lp_span bytes)
 {
-    if (!link->h1.open)
-        return;
+    LP_ASSERT(link->h1.open);
     link->h1.awaited_bytes += bytes.len;
     if (link->h1.awaited_bytes >= bytes_wanted(links))
         await(links, link);

@@ -265,6 +265,24 @@ static void a_map_agrees_with_a_plain_array(void **state)
     lp_map_fini(&map);
 }
 
+/* Every record of a session depends on it: half a key is no key. */
+static void keys_that_are_half_equal_are_two(void **state)
+{
+    (void)state;
+    static const struct lp_key KEYS[] = {{1, 1}, {1, 2}, {2, 1}, {1, 1 + 64}};
+    enum { COUNT = sizeof KEYS / sizeof *KEYS };
+    struct lp_map map;
+    lp_map_init(&map);
+    for (uint64_t i = 0; i < COUNT; i++)
+        assert_int_equal(lp_map_put(&map, KEYS[i], i + 1), LP_OK);
+    for (uint64_t i = 0; i < COUNT; i++)
+        assert_int_equal(lp_map_get(&map, KEYS[i]), i + 1);
+    for (uint64_t i = 0; i < COUNT; i++)
+        for (uint64_t k = 0; k < COUNT; k++)
+            assert_int_equal(lp_key_eq(KEYS[i], KEYS[k]), i == k);
+    lp_map_fini(&map);
+}
+
 static void a_list_node_leaves_twice(void **state)
 {
     (void)state;
@@ -331,6 +349,7 @@ int main(void)
         cmocka_unit_test(a_slab_is_walked_alive_only),
         cmocka_unit_test(timers_come_in_order),
         cmocka_unit_test(a_map_agrees_with_a_plain_array),
+        cmocka_unit_test(keys_that_are_half_equal_are_two),
         cmocka_unit_test(a_list_node_leaves_twice),
         cmocka_unit_test(errors_have_names_and_sentences),
         cmocka_unit_test(reasons_are_neutral_to_clients),
