@@ -496,8 +496,10 @@ static void an_answer_that_we_do_not_read_has_not_stopped(void **state)
     char head[100];
     snprintf(head, sizeof head, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", LONG);
     read_text(w, w->up, head);
-    for (size_t left = LONG / 2; !w->is_paused[w->up]; left -= 10000)
+    for (size_t left = LONG / 2; !w->is_paused[w->up]; left -= 10000) {
+        assert_true(left >= 10000);
         read_blanks(w, w->up, 10000);
+    }
     wait_s(w, BEFORE_THE_STALL_S);
     assert_int_equal(ended(w, LP_REASON_upstream_stalled), 0);
     drain(w, CLIENT);
