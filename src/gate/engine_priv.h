@@ -209,6 +209,7 @@ struct lp_mail {
     uint32_t server;
     uint32_t replica;
     int32_t delta;
+    int32_t error; /* STATE: of the connection that showed it */
     uint32_t other_engine;
     lp_id exchange;
     lp_id other_exchange;
@@ -236,6 +237,7 @@ struct lp_engine {
     struct lp_head *out_head; /* the head being sent */
     uint64_t mono_us;
     uint64_t wall_ms;
+    uint64_t complain_us; /* no complaint of our own poverty before this */
     uint64_t timer_at_us; /* what the shell was last asked for */
     bool stopping;
     bool stopped;
@@ -351,6 +353,8 @@ void lp_pool_drop_all(struct lp_engine *e, struct lp_replica *r);
 void lp_check_timer(struct lp_engine *e, uint32_t server, uint32_t replica);
 void lp_check_now(struct lp_engine *e, uint32_t server, uint32_t replica);
 void lp_replica_connected(struct lp_engine *e, uint32_t server, uint32_t replica);
+/* A connection failed for want of something of our own: said at most once a second. */
+void lp_replica_not_tried(struct lp_engine *e, uint32_t server, uint32_t replica, int error);
 void lp_replica_failed(struct lp_engine *e, uint32_t server, uint32_t replica, int error);
 void lp_replica_broke(struct lp_engine *e, uint32_t server, uint32_t replica);
 void lp_replica_changed(struct lp_engine *e, uint32_t server, uint32_t replica);

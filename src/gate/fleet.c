@@ -77,7 +77,8 @@ bool lp_fleet_is_refusal(int connect_error)
 
 bool lp_fleet_is_silence(int connect_error)
 {
-    return connect_error == LP_ETIMEOUT || connect_error == LP_EUNREACHABLE;
+    return connect_error == LP_ETIMEOUT || connect_error == LP_EUNREACHABLE ||
+        connect_error == LP_ENOT_FOUND;
 }
 
 bool lp_fleet_refused(struct lp_replica *r, uint64_t now_us)
@@ -182,6 +183,28 @@ uint32_t lp_fleet_pick(struct lp_fleet *fleet, bool for_session, uint32_t avoid)
     if (avoid < fleet->count && fleet->replicas[avoid].state != LP_REPLICA_GONE)
         return avoid;
     return fleet->count;
+}
+
+const char *lp_fleet_connect_sentence(int connect_error)
+{
+    switch (connect_error) {
+    case LP_EREFUSED:
+        return "connection refused";
+    case LP_ETIMEOUT:
+        return "no answer to the connection in time";
+    case LP_EUNREACHABLE:
+        return "no way to its address";
+    case LP_ENOT_FOUND:
+        return "its name was not found";
+    case LP_ELIMIT:
+        return "no file descriptor, memory or connection is left in this process; raise "
+               "LimitNOFILE "
+               "(ulimit -n) or lower connections_max";
+    case LP_EIO:
+        return "the system does not allow it; of a unix socket, look at its permissions";
+    default:
+        return lp_error_sentence(connect_error);
+    }
 }
 
 const char *lp_replica_state_name(enum lp_replica_state state)

@@ -34,6 +34,7 @@ struct lp_replica {
     bool unreachable;     /* in doubt by time-outs, not by refusals */
     bool broke;           /* a connection broke or was refused since the last success */
     uint32_t refused;     /* refusals in a row */
+    int error;            /* of the last connection that failed; 0: none has */
     bool late;            /* the last answer asked of it did not come in time */
     uint32_t incarnation; /* from 1 */
     uint32_t sessions;    /* live, as far as known */
@@ -58,10 +59,13 @@ LP_MUST int lp_fleet_init(
     struct lp_fleet *fleet, const struct lp_conf_server *conf, const struct lp_keyring *ring);
 void lp_fleet_fini(struct lp_fleet *fleet);
 
-/* Why a connection could not be made: nothing was heard (a time-out, no route), or somebody said
- * no. When neither holds it failed on our side, which says nothing of the replica. */
+/* Why a connection could not be made: nothing was heard (a time-out, no route, no address of that
+ * name), or somebody said no. When neither holds it failed on our side, which says nothing of the
+ * replica. */
 bool lp_fleet_is_silence(int connect_error);
 bool lp_fleet_is_refusal(int connect_error);
+/* The same in words, for the log: "connection refused". */
+const char *lp_fleet_connect_sentence(int connect_error);
 
 /* Each returns true when the state changed. */
 bool lp_fleet_succeeded(struct lp_replica *r);

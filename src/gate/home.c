@@ -259,6 +259,7 @@ static void on_state(struct lp_engine *e, const struct lp_mail *mail)
 {
     if (mail->from == e->number)
         return;
+    replica_of(e, mail)->error = mail->error;
     if (lp_fleet_adopt(replica_of(e, mail), (enum lp_replica_state)mail->delta, e->mono_us)) {
         lp_replica_changed(e, mail->server, mail->replica);
         lp_check_timer(e, mail->server, mail->replica);

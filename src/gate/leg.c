@@ -279,8 +279,10 @@ static void open_connection(struct lp_engine *e, struct lp_exchange *x)
 {
     struct lp_endpoint to = lp_replica_endpoint(e, x->server->index, x->leg.replica);
     lp_metrics_add(&e->metrics, LP_METRIC_UPSTREAM_CONNECTS, 1);
-    if (lp_link_open(&e->links, &to, &lp_replica_ops, e, &x->leg.link)) {
+    int err = lp_link_open(&e->links, &to, &lp_replica_ops, e, &x->leg.link);
+    if (err) {
         x->leg.link = 0;
+        lp_replica_not_tried(e, x->server->index, x->leg.replica, err);
         lp_answer(e, x, LP_REASON_over_capacity, NULL);
         return;
     }

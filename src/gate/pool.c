@@ -72,10 +72,12 @@ void lp_replica_changed(struct lp_engine *e, uint32_t server, uint32_t replica)
     struct lp_span name = r->conf->name;
     lp_metrics_add(&e->metrics, LP_METRIC_REPLICA_STATE_CHANGES, 1);
     lp_engine_tell_ready(e);
-    lp_engine_say(e, r->state == LP_REPLICA_UP ? LP_LOG_INFO : LP_LOG_WARN,
-        "replica %.*s is %s (server %.*s, incarnation %u)", (int)name.len, name.ptr,
-        lp_replica_state_name(r->state), (int)e->servers[server].conf->name.len,
-        e->servers[server].conf->name.ptr, r->incarnation);
+    bool is_up = r->state == LP_REPLICA_UP;
+    lp_engine_say(e, is_up ? LP_LOG_INFO : LP_LOG_WARN,
+        "replica %.*s is %s%s%s (server %.*s, incarnation %u)", (int)name.len, name.ptr,
+        r->state == LP_REPLICA_DOUBT ? "in doubt" : lp_replica_state_name(r->state),
+        is_up ? "" : ": ", is_up ? "" : lp_fleet_connect_sentence(r->error),
+        (int)e->servers[server].conf->name.len, e->servers[server].conf->name.ptr, r->incarnation);
     if (r->state != LP_REPLICA_GONE)
         return;
     lp_pool_drop_all(e, r);
@@ -87,7 +89,8 @@ static void tell_others(struct lp_engine *e, uint32_t server, uint32_t replica)
     struct lp_mail mail = {.kind = LP_MAIL_STATE,
         .server = server,
         .replica = replica,
-        .delta = (int32_t)replica_at(e, server, replica)->state};
+        .delta = (int32_t)replica_at(e, server, replica)->state,
+        .error = replica_at(e, server, replica)->error};
     lp_mail_all(e, &mail);
 }
 
@@ -113,15 +116,28 @@ static void schedule_check(struct lp_engine *e, struct lp_replica *r)
     lp_engine_arm(e, &r->check, e->mono_us + wait_us);
 }
 
+void lp_replica_not_tried(struct lp_engine *e, uint32_t server, uint32_t replica, int error)
+{
+    enum { COMPLAINT_US = 1000000 };
+    struct lp_span name = replica_at(e, server, replica)->conf->name;
+    if (e->mono_us < e->complain_us)
+        return;
+    e->complain_us = e->mono_us + COMPLAINT_US;
+    lp_engine_say(e, LP_LOG_ERROR, "cannot connect to replica %.*s: %s", (int)name.len, name.ptr,
+        lp_fleet_connect_sentence(error));
+}
+
 void lp_replica_failed(struct lp_engine *e, uint32_t server, uint32_t replica, int error)
 {
     struct lp_replica *r = replica_at(e, server, replica);
     lp_metrics_add(&e->metrics, LP_METRIC_UPSTREAM_CONNECT_FAILURES, 1);
     bool is_silent = lp_fleet_is_silence(error);
     if (!is_silent && !lp_fleet_is_refusal(error)) {
+        lp_replica_not_tried(e, server, replica, error);
         schedule_check(e, r);
         return;
     }
+    r->error = error;
     bool changed = is_silent ? lp_fleet_timed_out(r, e->mono_us) : lp_fleet_refused(r, e->mono_us);
     after(e, server, replica, changed);
     if (r->state == LP_REPLICA_DOUBT && !is_silent)

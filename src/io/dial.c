@@ -200,6 +200,19 @@ static void on_writable(uv_poll_t *poll, int status, int events)
 
 /* The name */
 
+static int error_of_lookup(int status)
+{
+    switch (status) {
+    case UV_EAI_AGAIN: /* the name server does not answer */
+        return LP_ETIMEOUT;
+    case UV_EAI_MEMORY:
+    case UV_ENOMEM:
+        return LP_ELIMIT;
+    default:
+        return LP_ENOT_FOUND;
+    }
+}
+
 static void on_looked_up(uv_getaddrinfo_t *lookup, int status, struct addrinfo *list)
 {
     struct lp_io_dial *dial = LP_CONTAINER(lookup, struct lp_io_dial, lookup);
@@ -208,7 +221,7 @@ static void on_looked_up(uv_getaddrinfo_t *lookup, int status, struct addrinfo *
         free(dial);
         return;
     }
-    dial->error = LP_EUNREACHABLE;
+    dial->error = error_of_lookup(status);
     if (status == 0)
         dial->count = lp_address_list(list, dial->port, dial->addresses);
     uv_freeaddrinfo(list);
@@ -219,7 +232,7 @@ static int look_up(struct lp_io_dial *dial, struct lp_span host)
 {
     char name[HOST_MAX + 1];
     if (host.len == 0 || host.len > HOST_MAX || lp_span_find(host, 0) < host.len)
-        return LP_EUNREACHABLE;
+        return LP_ENOT_FOUND;
     memcpy(name, host.ptr, host.len);
     name[host.len] = 0;
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};

@@ -161,7 +161,8 @@ suite('the log', () => {
     await limpet.proc.says(/key/i);
     await one.stop();
     for (let i = 0; i < 4; i++) await Session.open(limpet.url);
-    await limpet.proc.says(new RegExp(`127\\.0\\.0\\.1:${one.port}.*gone`));
+    await limpet.proc.says(new RegExp(
+      `replica 127\\.0\\.0\\.1:${one.port}/mcp is gone: connection refused \\(server default`));
     await tiny(t, 'r1', { port: one.port });
     await limpet.proc.says(new RegExp(`127\\.0\\.0\\.1:${one.port}.* up`));
   });

