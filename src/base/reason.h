@@ -62,7 +62,7 @@
     X(upstream_id_too_long, 1, 502, -32603, "the replica's session id is over 512 bytes")          \
     X(upstream_id_bad, 1, 502, -32603,                                                             \
         "the replica's session id holds bytes that are not allowed")                               \
-    X(endpoint_refused, 1, 502, -32603, "the endpoint event points to another origin")             \
+    X(endpoint_refused, 1, 502, -32603, "the endpoint event names no address that may be used")    \
     X(first_byte_timeout, 1, 504, -32603, "no answer from the replica in time")                    \
     X(request_timeout, 1, 408, -32600, "the request did not arrive in time")                       \
     X(reader_stalled, 1, 0, 0, "the client did not read for too long")                             \

@@ -293,11 +293,28 @@ static bool may_stream(const struct lp_exchange *x)
 
 static void decide(struct lp_engine *e, struct lp_exchange *x);
 
+/* What a body that could not be scanned is refused with. */
+static enum lp_reason reason_of_scan(struct lp_exchange *x, int err, const char **ret_detail)
+{
+    if (err == LP_EAMBIGUOUS) {
+        *ret_detail = "Invalid Request: a key of the message is given twice";
+        return LP_REASON_bad_message;
+    }
+    _Static_assert(LP_JSON_DEPTH_MAX == 128, "a sentence names this number");
+    if (err == LP_ELIMIT)
+        *ret_detail = "Parse error: the body is nested deeper than 128 levels";
+    x->env.id = lp_span(NULL, 0); /* of what is no JSON nothing was readable */
+    return LP_REASON_bad_json;
+}
+
 static void begin_streaming(struct lp_engine *e, struct lp_exchange *x)
 {
     x->body_streams = true;
-    if (lp_envelope_scan_part(lp_buf_span(&x->body), &x->env)) {
-        lp_answer(e, x, LP_REASON_bad_json, NULL);
+    int err = lp_envelope_scan_part(lp_buf_span(&x->body), &x->env);
+    if (err) {
+        const char *detail = NULL;
+        enum lp_reason reason = reason_of_scan(x, err, &detail);
+        lp_answer(e, x, reason, detail);
         return;
     }
     lp_link_pause(&e->links, x->down); /* until the replica's connection is there */
@@ -347,12 +364,8 @@ static enum lp_reason judge_body(
 {
     if (!x->body_streams) {
         int err = lp_envelope_scan(lp_buf_span(&x->body), &x->env);
-        if (err == LP_EAMBIGUOUS)
-            return LP_REASON_bad_message;
-        if (err) {
-            x->env.id = lp_span(NULL, 0); /* of what is no JSON nothing was readable */
-            return LP_REASON_bad_json;
-        }
+        if (err)
+            return reason_of_scan(x, err, ret_detail);
     }
     const struct lp_envelope *env = &x->env;
     if (x->id_is_sse)
@@ -400,12 +413,22 @@ static struct lp_route_view view_of(const struct lp_exchange *x)
     return view;
 }
 
+/* Who posts to an old-SSE path needs no session header, but the address that the stream told. */
+static const char *detail_of(const struct lp_exchange *x)
+{
+    bool lacks_token = x->door == LP_DOOR_SSE && x->verdict.reason == LP_REASON_missing_session;
+    return lacks_token
+        ? "Bad Request: POST to the address in the stream's endpoint event, with its "
+          "query member lp; it is missing here"
+        : NULL;
+}
+
 static void carry_out(struct lp_engine *e, struct lp_exchange *x)
 {
     struct lp_fleet *fleet = &x->server->fleet;
     switch (x->verdict.kind) {
     case LP_VERDICT_ANSWER:
-        lp_answer(e, x, x->verdict.reason, NULL);
+        lp_answer(e, x, x->verdict.reason, detail_of(x));
         return;
     case LP_VERDICT_FORWARD:
         lp_home_used(e, x->ticket.key);

@@ -80,11 +80,32 @@ void lp_stream_comment(struct lp_engine *e, struct lp_exchange *x)
 
 /* --- the endpoint event of old SSE --- */
 
-static void fail(struct lp_engine *e, struct lp_exchange *x, enum lp_reason reason)
+/* `detail` NULL: the reason's own sentence. */
+static void fail(
+    struct lp_engine *e, struct lp_exchange *x, enum lp_reason reason, const char *detail)
 {
     lp_engine_say(e, LP_LOG_WARN, "old-SSE stream of replica %.*s was ended: %s",
-        (int)x->record.replica.len, x->record.replica.ptr, lp_reason_info(reason)->sentence);
-    lp_answer(e, x, reason, NULL);
+        (int)x->record.replica.len, x->record.replica.ptr,
+        detail ? detail : lp_reason_info(reason)->sentence);
+    lp_answer(e, x, reason, detail);
+}
+
+static void fail_endpoint(struct lp_engine *e, struct lp_exchange *x, int err)
+{
+    switch (err) {
+    case LP_EREFUSED:
+        fail(e, x, LP_REASON_endpoint_refused,
+            "the endpoint event points to another origin; name the path only");
+        return;
+    case LP_ESYNTAX:
+        fail(e, x, LP_REASON_endpoint_refused, "the endpoint event is not a URI reference");
+        return;
+    case LP_ENOMEM:
+        fail(e, x, LP_REASON_out_of_memory, NULL);
+        return;
+    default:
+        fail(e, x, LP_REASON_endpoint_refused, "the endpoint event is too long");
+    }
 }
 
 static int write_url(struct lp_buf *out, struct lp_span authority, struct lp_span path)
@@ -157,7 +178,7 @@ static bool rewrite_endpoint(
             lp_buf_span(&address));
     bool goes_on = false;
     if (err) {
-        fail(e, x, LP_REASON_endpoint_refused);
+        fail_endpoint(e, x, err);
     } else {
         x->endpoint_done = true;
         x->record.session = x->ticket.key.lo;
@@ -180,7 +201,7 @@ static bool hold_event(struct lp_engine *e, struct lp_exchange *x, struct lp_spa
     if (is_short && !lp_buf_append(&x->held, bytes))
         return true;
     if (is_short || !x->endpoint_done) {
-        fail(e, x, is_short ? LP_REASON_out_of_memory : LP_REASON_endpoint_refused);
+        fail_endpoint(e, x, is_short ? LP_ENOMEM : LP_ETOO_LONG);
         return false;
     }
     send(e, x, lp_buf_span(&x->held));
@@ -211,7 +232,7 @@ static bool pass_old_sse(struct lp_engine *e, struct lp_exchange *x, struct lp_s
         bool ready = false;
         ptrdiff_t n = lp_sse_feed(x->sse, bytes, &event, &ready);
         if (n < 0) {
-            fail(e, x, LP_REASON_upstream_garbled);
+            fail(e, x, LP_REASON_upstream_garbled, NULL);
             return false;
         }
         struct lp_span taken = lp_span(bytes.ptr, (size_t)n);
@@ -242,7 +263,7 @@ bool lp_stream_pass(struct lp_engine *e, struct lp_exchange *x, struct lp_span b
     if (x->bom_seen < 3)
         bytes = drop_bom(x, bytes);
     if (x->is_old_sse && !x->sse) { /* unread, an endpoint event would go out as it is */
-        fail(e, x, LP_REASON_out_of_memory);
+        fail(e, x, LP_REASON_out_of_memory, NULL);
         return false;
     }
     if (x->sse)

@@ -190,6 +190,31 @@ suite('where old SSE goes wrong', () => {
     });
   }
 
+  const UNUSABLE = {
+    'points to another origin; name the path only': 'https://b.example/m',
+    'is not a URI reference': '/m\\n',
+    'is too long': `/m?sessionId={id}${'x'.repeat(600)}`,
+  };
+  for (const [sentence, endpoint] of Object.entries(UNUSABLE)) {
+    test(`an endpoint event that cannot be used: the log says that it ${sentence}`, async t => {
+      const [replica] = await oldSse(t, 1, { ENDPOINT: endpoint });
+      const limpet = await gateway(t, mounted([replica.url]));
+      const answer = await openEvents(limpet.at(`${PREFIX}/sse`),
+        { headers: { accept: 'text/event-stream' } });
+      await answer.events.ended(2000);
+      await limpet.proc.says(new RegExp(`was ended: the endpoint event ${sentence}`));
+    });
+  }
+
+  test('a POST without the token is told of the token, not of a header', async t => {
+    const limpet = await gateway(t, mounted(urls(await oldSse(t, 1))));
+    const answer = await post(limpet.at(`${PREFIX}/sse`), request(5, 'ping'));
+    assert.equal(answer.status, 400);
+    assert.equal(answer.json.id, 5);
+    assert.match(answer.json.error.message, /endpoint event.* query member lp/);
+    assert.doesNotMatch(answer.json.error.message, /Mcp-Session-Id/);
+  });
+
   test('SSE-03 only the first endpoint event counts', async t => {
     const [replica] = await oldSse(t, 1, { TWICE: '1' });
     const limpet = await gateway(t, mounted([replica.url]));

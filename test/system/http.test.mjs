@@ -254,6 +254,22 @@ suite('request bodies', () => {
     }
     assert.equal(replica.requests.length, before);
   });
+
+  test('what is wrong with a body is said: nested too deep, a key twice', async t => {
+    const { limpet, id } = await overRaw(t, ok);
+    const deep = `{"jsonrpc":"2.0","id":1,"method":"ping","params":${'['.repeat(200)}${']'.repeat(200)}}`;
+    const twice = '{"jsonrpc":"2.0","id":1,"method":"ping","method":"ping"}';
+    const pad = ' '.repeat(70_000); // what is over 64 KiB is judged on its way
+    const cases = [[deep, -32700, 'Parse error: the body is nested deeper than 128 levels'],
+      [twice, -32600, 'Invalid Request: a key of the message is given twice']];
+    for (const [body, code, message] of cases) {
+      for (const bytes of [body, body + pad]) {
+        const answer = await exchange(limpet, { [SESSION]: id }, bytes);
+        const echoed = code === -32700 ? null : 1;
+        assert.equal(assertRpcError(answer, { status: 400, code, id: echoed }).message, message);
+      }
+    }
+  });
 });
 
 suite('odd but legal, and what is refused', () => {
