@@ -1,6 +1,10 @@
 /* Checks across values: what must differ (names, paths, addresses), what must be there (a replica),
  * what has no effect without another. Told at the later of two values. */
+#include <stdio.h>
+
 #include "conf/conf_priv.h"
+
+enum { ADDRESS_SHOWN = 128 };
 
 static struct lp_conf_value *given(struct lp_conf_draft *draft, struct lp_span name)
 {
@@ -88,6 +92,82 @@ static void check_replicas(struct lp_conf_reader *reader, struct lp_conf_draft *
         }
 }
 
+/* --- addresses --- */
+
+static bool is_one_of(struct lp_span host, const char *a, const char *b)
+{
+    return lp_span_eq(host, lp_span_str(a)) || lp_span_eq(host, lp_span_str(b));
+}
+
+/* Whether who connects to `to` comes in at `listen`. Other names than localhost are not looked up
+ * here: what they lead to can change while the gateway runs, and it has a guard for that. */
+static bool reaches(const struct lp_conf_address *to, const struct lp_conf_address *listen)
+{
+    if (to->is_unix != listen->is_unix || to->port != listen->port)
+        return false;
+    if (to->is_unix || lp_span_eq(to->host, listen->host))
+        return lp_span_eq(to->host, listen->host);
+    if (is_one_of(to->host, "localhost", "localhost"))
+        return is_one_of(listen->host, "127.0.0.1", "::1") ||
+            is_one_of(listen->host, "0.0.0.0", "::");
+    if (lp_span_eq(listen->host, LP_SPAN("0.0.0.0")))
+        return lp_span_starts(to->host, LP_SPAN("127."));
+    if (lp_span_eq(listen->host, LP_SPAN("::")))
+        return lp_span_eq(to->host, LP_SPAN("::1"));
+    /* Linux takes a connection to the unspecified address for one to the loopback address. */
+    bool is_v4 = is_one_of(to->host, "127.0.0.1", "0.0.0.0");
+    bool is_v6 = is_one_of(to->host, "::1", "::");
+    return (is_v4 && is_one_of(listen->host, "127.0.0.1", "localhost")) ||
+        (is_v6 && is_one_of(listen->host, "::1", "localhost"));
+}
+
+static bool overlap(const struct lp_conf_address *a, const struct lp_conf_address *b)
+{
+    return reaches(a, b) || reaches(b, a);
+}
+
+/* The address as text, cut short where it is very long. */
+static const char *shown(const struct lp_conf_address *address, char room[ADDRESS_SHOWN])
+{
+    struct lp_buf text;
+    lp_buf_init(&text, LP_CONF_TEXT_MAX);
+    bool is_written = lp_conf_write_address(&text, address) == LP_OK;
+    struct lp_span span = is_written ? lp_buf_span(&text) : address->host;
+    (void)snprintf(room, ADDRESS_SHOWN, "%.*s", (int)span.len, span.ptr);
+    lp_buf_release(&text);
+    return room;
+}
+
+/* The listener that a replica's address leads back to; NULL: none. */
+static const struct lp_conf_address *own_listener(
+    const struct lp_conf *conf, const struct lp_conf_address *replica)
+{
+    for (uint32_t i = 0; i < conf->listen_count; i++)
+        if (reaches(replica, &conf->listens[i]))
+            return &conf->listens[i];
+    return conf->has_admin && reaches(replica, &conf->admin) ? &conf->admin : NULL;
+}
+
+/* A gateway in front of itself would send each request round and round. */
+static void check_loop(struct lp_conf_reader *reader, struct lp_conf_draft *draft)
+{
+    struct lp_conf_value *list = place_of(draft, LP_SPAN("replicas"));
+    if (list->is_refused || is_refused(&reader->base, LP_SPAN("listen")) ||
+        is_refused(&reader->base, LP_SPAN("admin")))
+        return;
+    for (uint32_t i = 0; i < draft->server.replica_count; i++) {
+        const struct lp_conf_address *to = &draft->server.replicas[i].address;
+        const struct lp_conf_address *own = own_listener(reader->conf, to);
+        char to_text[ADDRESS_SHOWN], own_text[ADDRESS_SHOWN];
+        if (!own)
+            continue;
+        lp_conf_problem(&reader->problems, list->kind == LP_VALUE_LIST ? &list->items[i] : list,
+            "%s leads back to this gateway, which listens on %s; name the address of the MCP "
+            "server, or listen elsewhere",
+            shown(to, to_text), shown(own, own_text));
+    }
+}
+
 static void check_sse(struct lp_conf_reader *reader, struct lp_conf_draft *draft)
 {
     struct lp_conf_value *upstream = given(draft, LP_SPAN("sse_upstream"));
@@ -96,14 +176,22 @@ static void check_sse(struct lp_conf_reader *reader, struct lp_conf_draft *draft
             &reader->problems, upstream, "has no effect without sse_path; give sse_path too");
 }
 
-static bool same_address(const struct lp_conf_address *a, const struct lp_conf_address *b)
+static void check_admin(struct lp_conf_reader *reader, const struct lp_conf_address *listen)
 {
-    return a->port == b->port && lp_span_eq(a->host, b->host);
+    const struct lp_conf *conf = reader->conf;
+    char listen_text[ADDRESS_SHOWN], admin_text[ADDRESS_SHOWN];
+    if (!conf->has_admin || is_refused(&reader->base, LP_SPAN("admin")) ||
+        !overlap(listen, &conf->admin))
+        return;
+    lp_conf_problem(&reader->problems, place_of(&reader->base, LP_SPAN("admin")),
+        "listen (%s) and admin (%s) are the same address; give admin one of its own, or off",
+        shown(listen, listen_text), shown(&conf->admin, admin_text));
 }
 
 static void check_listens(struct lp_conf_reader *reader)
 {
     const struct lp_conf *conf = reader->conf;
+    char text[ADDRESS_SHOWN], other_text[ADDRESS_SHOWN];
     struct lp_conf_value *list = place_of(&reader->base, LP_SPAN("listen"));
     if (conf->listen_count == 0)
         lp_conf_problem(&reader->problems, list, "no address is given; use host:port");
@@ -111,12 +199,11 @@ static void check_listens(struct lp_conf_reader *reader)
         return;
     for (uint32_t i = 0; i < conf->listen_count; i++) {
         for (uint32_t j = 0; j < i; j++)
-            if (same_address(&conf->listens[i], &conf->listens[j]))
-                lp_conf_problem(&reader->problems, list, "holds the same address twice");
-        if (conf->has_admin && !is_refused(&reader->base, LP_SPAN("admin")) &&
-            same_address(&conf->listens[i], &conf->admin))
-            lp_conf_problem(&reader->problems, place_of(&reader->base, LP_SPAN("admin")),
-                "is an address of listen too; the admin listener needs its own");
+            if (overlap(&conf->listens[i], &conf->listens[j]))
+                lp_conf_problem(&reader->problems, list,
+                    "%s and %s are the same address; leave one of them out",
+                    shown(&conf->listens[j], text), shown(&conf->listens[i], other_text));
+        check_admin(reader, &conf->listens[i]);
     }
 }
 
@@ -129,6 +216,7 @@ void lp_conf_check(struct lp_conf_reader *reader)
         check_path(reader, i, LP_SPAN("path"), draft->server.path);
         check_path(reader, i, LP_SPAN("sse_path"), draft->server.sse_path);
         check_replicas(reader, draft);
+        check_loop(reader, draft);
         check_sse(reader, draft);
     }
 }

@@ -38,10 +38,11 @@ static bool has_member(const struct lp_conf_value *map, struct lp_span key)
     return false;
 }
 
-static void demand(struct lp_conf_reader *reader, struct lp_conf_value *map, const char *key)
+static void demand(
+    struct lp_conf_reader *reader, struct lp_conf_value *map, const char *key, const char *example)
 {
     if (!has_member(map, lp_span_str(key)))
-        lp_conf_problem(&reader->problems, map, "%s is missing", key);
+        lp_conf_problem(&reader->problems, map, "%s is missing; write it like %s", key, example);
 }
 
 /* A mapping as an item; it is refused when one of its members is, so that no half item is kept. */
@@ -50,10 +51,10 @@ static void read_mapping(
 {
     struct lp_conf_target target = {.scope = scope, .item = item};
     if (scope == LP_SCOPE_REPLICA) {
-        demand(reader, map, "url");
+        demand(reader, map, "url", "{url: \"http://10.0.0.1:3001/mcp\", name: a}");
     } else {
-        demand(reader, map, "status");
-        demand(reader, map, "text");
+        demand(reader, map, "status", "{status: 400, text: Unknown session}");
+        demand(reader, map, "text", "{status: 400, text: Unknown session}");
     }
     lp_conf_read_map(reader, &target, LP_SPAN(""), map);
     for (uint32_t i = 0; i < map->count; i++)
@@ -71,7 +72,8 @@ static bool read_item(struct lp_conf_reader *reader, const struct lp_conf_key *r
     if ((is_replica || is_dialect) && value->kind == LP_VALUE_MAP)
         read_mapping(reader, scope, item, value);
     else if (is_dialect)
-        lp_conf_problem(&reader->problems, value, "takes a mapping of status, code and text");
+        lp_conf_problem(
+            &reader->problems, value, "takes a mapping, like {status: 400, text: Unknown session}");
     else
         return lp_conf_read_scalar(reader, row, item, value);
     return !value->is_refused;

@@ -305,14 +305,45 @@ static void read_scalar(struct lp_conf_reader *reader, const struct lp_conf_key 
     }
 }
 
+/* What a value of this type looks like, for who wrote a list or a mapping in its place. */
+static const char *form_of(enum lp_conf_type type)
+{
+    switch (type) {
+    case LP_TYPE_ADMIN:
+    case LP_TYPE_LISTENS:
+        return "an address like 127.0.0.1:8080";
+    case LP_TYPE_URL:
+    case LP_TYPE_REPLICAS:
+        return "a URL like http://10.0.0.1:3001/mcp";
+    case LP_TYPE_DURATION:
+        return "a duration like 30s";
+    case LP_TYPE_SIZE:
+        return "a size like 4MiB";
+    case LP_TYPE_COUNT:
+    case LP_TYPE_STATUS:
+    case LP_TYPE_CODE:
+        return "a number";
+    case LP_TYPE_SWITCH:
+        return "true or false";
+    case LP_TYPE_PATH:
+        return "a path like /mcp";
+    case LP_TYPE_HOSTS:
+        return "a host like app.example.com";
+    case LP_TYPE_ORIGINS:
+        return "an origin like https://app.example.com";
+    default:
+        return "one word or text";
+    }
+}
+
 bool lp_conf_read_scalar(struct lp_conf_reader *reader, const struct lp_conf_key *row, void *field,
     struct lp_conf_value *value)
 {
     if (value->is_refused)
         return false;
     if (value->kind != LP_VALUE_SCALAR)
-        lp_conf_problem(&reader->problems, value, "takes one value, not a %s",
-            value->kind == LP_VALUE_LIST ? "list" : "mapping");
+        lp_conf_problem(&reader->problems, value, "takes %s, not a %s", form_of(row->type),
+            value->kind == LP_VALUE_LIST ? "list" : "mapping of keys");
     else if (is_missing(value))
         lp_conf_problem(
             &reader->problems, value, "has no value; leave the key out for the default");

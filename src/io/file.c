@@ -164,13 +164,26 @@ static int make_key_file(const char *path, struct lp_span fresh)
     return err;
 }
 
+/* The sentence of complain() and what to do about it. */
+static int complain_of_key(struct lp_buf *why, const char *what, const char *path, int sys_errno)
+{
+    int err = complain(why, what, path, sys_errno);
+    if (sys_errno == EACCES || sys_errno == EPERM || sys_errno == EROFS)
+        (void)!lp_buf_append(why,
+            LP_SPAN("; give it to the user that runs Limpet, or name another with --key-file"));
+    else if (sys_errno != ENOMEM)
+        (void)!lp_buf_append(why, LP_SPAN("; name another place with --key-file"));
+    return err;
+}
+
 static int check_mode(int fd, const char *path, struct lp_buf *why)
 {
     struct stat info;
     if (fstat(fd, &info))
         return complain(why, "read", path, errno);
     if (!S_ISREG(info.st_mode)) {
-        (void)!lp_buf_printf(why, "the key file %s is not a regular file", path);
+        (void)!lp_buf_printf(
+            why, "the key file %s is not a regular file; name one with --key-file", path);
         return LP_EIO;
     }
     /* The group may read: that is how container platforms hand secrets to a process. */
@@ -191,13 +204,13 @@ int lp_key_file_open(
     if (fd < 0 && errno == ENOENT) {
         made = make_key_file(path, fresh);
         if (made && made != EEXIST) {
-            (void)complain(why, "make the key file", path, made);
+            (void)complain_of_key(why, "make the key file", path, made);
             return LP_EIO;
         }
         fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     }
     if (fd < 0)
-        return complain(why, "open the key file", path, errno);
+        return complain_of_key(why, "open the key file", path, errno);
     int err = check_mode(fd, path, why);
     if (!err)
         err = read_all(fd, path, out, why);

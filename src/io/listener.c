@@ -32,11 +32,16 @@ static int complain(const struct opening *o, const struct lp_address *address, i
         (void)!lp_buf_printf(o->why, "cannot listen on %s: the address is in use", text);
         return LP_EEXISTS;
     case EADDRNOTAVAIL:
-        (void)!lp_buf_printf(o->why, "cannot listen on %s: this machine has no such address", text);
+        (void)!lp_buf_printf(o->why,
+            "cannot listen on %s: this machine has no such address; use one of its own, or "
+            "0.0.0.0 for all",
+            text);
         return LP_EUNREACHABLE;
     case EACCES:
-        (void)!lp_buf_printf(o->why, "cannot listen on %s: permission denied%s", text,
-            address->u.any.sa_family != AF_UNIX ? " (ports below 1024 need a privilege)" : "");
+        (void)!lp_buf_printf(o->why, "cannot listen on %s: permission denied; %s", text,
+            address->u.any.sa_family != AF_UNIX
+                ? "use a port from 1024 on, or give the program CAP_NET_BIND_SERVICE"
+                : "its folder must be writable for the user that runs Limpet");
         return LP_EIO;
     default:
         (void)!lp_buf_printf(o->why, "cannot listen on %s: %s", text, strerror(sys_errno));
@@ -134,8 +139,10 @@ static int clear_path(const struct opening *o, const struct lp_address *address)
     if (lstat(path, &info))
         return errno == ENOENT ? LP_OK : complain(o, address, errno);
     if (!S_ISSOCK(info.st_mode)) {
-        (void)!lp_buf_printf(
-            o->why, "cannot listen on unix:%s: there is a file that is no socket", path);
+        (void)!lp_buf_printf(o->why,
+            "cannot listen on unix:%s: there is a file that is no socket; remove it, or choose "
+            "another path",
+            path);
         return LP_EEXISTS;
     }
     int err = knock(address);
@@ -196,7 +203,8 @@ static int find_addresses(const struct opening *o, struct lp_address *ret, uint3
     if (err)
         (void)!lp_buf_printf(o->why, "cannot listen on %s%.*s: %s", o->args->is_unix ? "unix:" : "",
             (int)host.len, host.ptr,
-            err == LP_ETOO_LONG ? "the path is longer than 107 bytes" : "no such address");
+            err == LP_ETOO_LONG ? "the path is longer than 107 bytes; choose a shorter one"
+                                : "the name is not known here; use an address of this machine");
     return err ? LP_EUNREACHABLE : LP_OK;
 }
 

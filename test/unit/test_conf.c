@@ -284,8 +284,9 @@ static const struct mistake MISTAKES[] = {
     {"replicas: [{url: \"http://a:1\", balance: round_robin}]\n", {0},
         AT "1: replicas[0].balance: this key belongs to the server\n"},
     {"replicas: [{uri: \"http://a:1\"}]\n", {0},
-        AT "1: replicas[0]: url is missing\n" AT
-           "1: replicas[0].uri: unknown key; did you mean url?\n"},
+        AT
+        "1: replicas[0]: url is missing; write it like {url: \"http://10.0.0.1:3001/mcp\", name: "
+        "a}\n" AT "1: replicas[0].uri: unknown key; did you mean url?\n"},
     {REPLICA "base: &b {threads: 2}\n<<: *b\n", {0},
         AT "2: base: unknown key; limpet.yaml(5) lists the known ones\n" AT
            "3: <<: merge keys are not read; server keys at the top level are every server's "
@@ -307,8 +308,25 @@ static const struct mistake MISTAKES[] = {
         AT "2: threads: has no value; leave the key out for the default\n"},
     {REPLICA "listen: null\n", {0},
         AT "2: listen: has no value; leave the key out for the default\n"},
-    {REPLICA "threads: [1]\n", {0}, AT "2: threads: takes one value, not a list\n"},
-    {REPLICA "admin: {a: 1}\n", {0}, AT "2: admin: takes one value, not a mapping\n"},
+    {REPLICA "threads: [1]\n", {0}, AT "2: threads: takes a number, not a list\n"},
+    {REPLICA "admin: {a: 1}\n", {0},
+        AT "2: admin: takes an address like 127.0.0.1:8080, not a mapping of keys\n"},
+    {REPLICA "listen: {a: b}\n", {0},
+        AT "2: listen: takes an address like 127.0.0.1:8080, not a mapping of keys\n"},
+    {REPLICA "gone_after: [3s]\n", {0},
+        AT "2: gone_after: takes a duration like 30s, not a list\n"},
+    {REPLICA "body_limit: {a: 1}\n", {0},
+        AT "2: body_limit: takes a size like 4MiB, not a mapping of keys\n"},
+    {REPLICA "log: {access: [true]}\n", {0}, AT "2: log.access: takes true or false, not a list\n"},
+    {REPLICA "path: [/a]\n", {0}, AT "2: path: takes a path like /mcp, not a list\n"},
+    {REPLICA "hosts: {a: 1}\n", {0},
+        AT "2: hosts: takes a host like app.example.com, not a mapping of keys\n"},
+    {REPLICA "origins: {a: 1}\n", {0},
+        AT "2: origins: takes an origin like https://app.example.com, not a mapping of keys\n"},
+    {REPLICA "name: [a]\n", {0}, AT "2: name: takes one word or text, not a list\n"},
+    {REPLICA "lost_dialects: [{status: 404}]\n", {0},
+        AT "2: lost_dialects[0]: text is missing; write it like {status: 400, text: Unknown "
+           "session}\n"},
     {REPLICA "threads: many\n", {0}, AT "2: threads: \"many\" is not a whole number\n"},
     {REPLICA "threads: 0\n", {0},
         AT "2: threads: \"0\" is out of range; from 1 to 64 is accepted\n"},
@@ -370,10 +388,11 @@ static const struct mistake MISTAKES[] = {
         AT "2: plain_404_agents[0]: is empty; leave it out instead\n"},
     {REPLICA "lost_dialects: [{status: 200, text: a}, {code: x}, b, []]\n", {0},
         AT "2: lost_dialects[0].status: \"200\" is out of range; from 400 to 599 is accepted\n" AT
-           "2: lost_dialects[1]: status is missing\n" AT
+           "2: lost_dialects[1]: status is missing; write it like {status: 400, text: Unknown "
+           "session}\n" AT
            "2: lost_dialects[1].code: \"x\" is not a JSON-RPC code; use a number like -32001\n" AT
-           "2: lost_dialects[2]: takes a mapping of status, code and text\n" AT
-           "2: lost_dialects[3]: takes a mapping of status, code and text\n"},
+           "2: lost_dialects[2]: takes a mapping, like {status: 400, text: Unknown session}\n" AT
+           "2: lost_dialects[3]: takes a mapping, like {status: 400, text: Unknown session}\n"},
     {REPLICA "lost_dialects: [{status: 400, code: 2147483648, text: a}]\n", {0},
         AT "2: lost_dialects[0].code: \"2147483648\" is not a JSON-RPC code; use a number like "
            "-32001\n"},
@@ -416,15 +435,25 @@ static const struct mistake MISTAKES[] = {
            "own\n"},
     {"replicas: [{url: http://a:1, weight: 101}]\n", {0},
         AT "1: replicas[0].weight: \"101\" is out of range; from 1 to 100 is accepted\n"},
-    {"replicas: [[http://a:1]]\n", {0}, AT "1: replicas[0]: takes one value, not a list\n"},
+    {"replicas: [[http://a:1]]\n", {0},
+        AT "1: replicas[0]: takes a URL like http://10.0.0.1:3001/mcp, not a list\n"},
     {REPLICA "sse_upstream: /sse\n", {0},
         AT "2: sse_upstream: has no effect without sse_path; give sse_path too\n"},
-    {REPLICA "listen: [a:1, b:1, A:1]\n", {0}, AT "2: listen: holds the same address twice\n"},
+    {REPLICA "listen: [a:1, b:1, A:1]\n", {0},
+        AT "2: listen: a:1 and a:1 are the same address; leave one of them out\n"},
     {REPLICA "listen: []\n", {0}, AT "2: listen: no address is given; use host:port\n"},
     {REPLICA "listen: 127.0.0.1:8081\n", {0},
-        AT "1: is an address of listen too; the admin listener needs its own\n"},
+        AT "1: listen (127.0.0.1:8081) and admin (127.0.0.1:8081) are the same address; give admin "
+           "one of its own, or off\n"},
     {REPLICA "admin: 127.0.0.1:8080\n", {0},
-        AT "2: admin: is an address of listen too; the admin listener needs its own\n"},
+        AT
+        "2: admin: listen (127.0.0.1:8080) and admin (127.0.0.1:8080) are the same address; give "
+        "admin one of its own, or off\n"},
+    {REPLICA "listen: [\"0.0.0.0:8081\"]\n", {0},
+        AT "1: listen (0.0.0.0:8081) and admin (127.0.0.1:8081) are the same address; give admin "
+           "one of its own, or off\n"},
+    {REPLICA "listen: [\"0.0.0.0:1\", \"127.0.0.1:1\"]\n", {0},
+        AT "2: listen: 0.0.0.0:1 and 127.0.0.1:1 are the same address; leave one of them out\n"},
     {REPLICA "listen: x\nadmin: y\n", {0},
         AT "2: listen: \"x\" is not an address; use host:port, [IPv6]:port or unix:/path.sock\n" AT
            "3: admin: \"y\" is not an address; use host:port, [IPv6]:port or unix:/path.sock\n"},
@@ -504,6 +533,56 @@ static void bad_listeners_are_refused(void **state)
     snprintf(text, sizeof text, REPLICA "listen: unix:/%0107d", 0);
     struct loaded l = load(text, NULL);
     assert_non_null(strstr(l.message, " has a socket path over 107 bytes\n"));
+    unload(&l);
+}
+
+/* A replica that is the gateway itself, in every spelling that needs no name server. */
+static void a_gateway_in_front_of_itself_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *listen;
+        const char *replica;
+        const char *own; /* NULL: another address */
+    } ROWS[] = {
+        {"127.0.0.1:80", "http://127.0.0.1/mcp", "127.0.0.1:80"},
+        {"127.0.0.1:81", "http://127.0.0.1/mcp", NULL},
+        {"127.0.0.1:80", "http://127.0.0.2/mcp", NULL},
+        {"127.0.0.1:80", "http://localhost/x", "127.0.0.1:80"},
+        {"127.0.0.1:80", "http://0.0.0.0/x", "127.0.0.1:80"},
+        {"localhost:80", "http://127.0.0.1/x", "localhost:80"},
+        {"localhost:80", "http://[::1]/x", "localhost:80"},
+        {"localhost:80", "http://127.0.0.2/x", NULL},
+        {"0.0.0.0:80", "http://127.0.0.7/x", "0.0.0.0:80"},
+        {"0.0.0.0:80", "http://localhost/x", "0.0.0.0:80"}, {"0.0.0.0:80", "http://[::1]/x", NULL},
+        {"[::]:80", "http://[::1]/x", "[::]:80"}, {"[::]:80", "http://localhost/x", "[::]:80"},
+        {"[::]:80", "http://127.0.0.1/x", NULL}, {"[::1]:80", "http://[::]/x", "[::1]:80"},
+        {"0.0.0.0:80", "http://10.0.0.1/x", NULL}, {"0.0.0.0:80", "http://0.0.0.0/x", "0.0.0.0:80"},
+        {"a.test:80", "http://A.test/x", "a.test:80"}, {"a.test:80", "http://b.test/x", NULL},
+        {"unix:/run/a", "unix:/run/a:/mcp", "unix:/run/a"},
+        {"unix:/run/a", "unix:/run/b:/mcp", NULL},
+        {"unix:/run/a", "http://127.0.0.1:8081/x", "127.0.0.1:8081"}, /* admin */
+    };
+    for (size_t i = 0; i < sizeof ROWS / sizeof ROWS[0]; i++) {
+        char text[200], own[128] = "";
+        snprintf(text, sizeof text,
+            "listen: \"%s\"\nreplicas:\n- http://c.test/x\n- {url: \"%s\"}\n", ROWS[i].listen,
+            ROWS[i].replica);
+        if (ROWS[i].own)
+            snprintf(own, sizeof own, "back to this gateway, which listens on %s; ", ROWS[i].own);
+        struct loaded l = load(text, NULL);
+        if (l.err != (ROWS[i].own ? LP_ESYNTAX : LP_OK) || !strstr(l.message, own))
+            fail_msg("%s -> %s: %s", ROWS[i].listen, ROWS[i].replica, l.message);
+        if (ROWS[i].own)
+            assert_memory_equal(l.message, AT "4: replicas[1]", strlen(AT "4: replicas[1]"));
+        unload(&l);
+    }
+    const char *const words[] = {"http://127.0.0.1:8080/mcp", NULL};
+    struct loaded l = load(NULL, words);
+    assert_int_equal(l.err, LP_EUSAGE);
+    assert_string_equal(l.message,
+        "URL 1: 127.0.0.1:8080 leads back to this gateway, which listens on 127.0.0.1:8080; name "
+        "the address of the MCP server, or listen elsewhere\n");
     unload(&l);
 }
 
@@ -706,6 +785,7 @@ static void printed_snapshot_is_yaml(void **state)
 int main(void)
 {
     static const struct CMUnitTest TESTS[] = {
+        cmocka_unit_test(a_gateway_in_front_of_itself_is_refused),
         cmocka_unit_test(smallest_file_gets_the_defaults),
         cmocka_unit_test(whole_file_is_read),
         cmocka_unit_test(server_of_the_whole_file),

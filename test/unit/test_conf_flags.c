@@ -139,7 +139,8 @@ static const struct mistake MISTAKES[] = {
     {NULL, {"http://a", "--listen", "a:1", "--listen", "b"},
         "--listen: \"b\" is not an address; use host:port, [IPv6]:port or unix:/path.sock\n"},
     {NULL, {"http://a", "--listen", "a:1", "--admin", "a:1"},
-        "--admin: is an address of listen too; the admin listener needs its own\n"},
+        "--admin: listen (a:1) and admin (a:1) are the same address; give admin one of its own, or "
+        "off\n"},
     {NULL, {"http://a", "--sse-upstream=/s"},
         "--sse-upstream: has no effect without sse_path; give sse_path too\n"},
     /* one flag on top of two servers is refused once */

@@ -220,6 +220,22 @@ static void a_key_file_that_cannot_be(void **state)
     assert_int_equal(
         lp_key_file_open("/proc/nowhere/key", LP_SPAN("x"), &out, &is_made, &why), LP_EIO);
     assert_why("cannot make the key file");
+    assert_why("; name another place with --key-file");
+}
+
+/* Root may read everything, so it plays somebody else here. */
+static void a_key_file_of_somebody_else(void **state)
+{
+    (void)state;
+    bool is_made = false;
+    bool is_root = geteuid() == 0;
+    assert_int_equal(lp_file_write(path, LP_SPAN("key"), 0600, &why), LP_OK);
+    assert_int_equal(is_root ? seteuid(65534) : chmod(path, 0), 0);
+    int err = lp_key_file_open(path, LP_SPAN("x"), &out, &is_made, &why);
+    assert_int_equal(is_root ? seteuid(0) : 0, 0);
+    assert_int_equal(err, LP_EIO);
+    assert_why("Permission denied; give it to the user that runs Limpet, or name another with ");
+    assert_false(is_made);
 }
 
 static void entropy_differs(void **state)
@@ -246,6 +262,7 @@ int main(void)
         T(a_race_of_eight_ends_with_one_key),
         T(who_may_read_the_key),
         T(a_key_file_that_cannot_be),
+        T(a_key_file_of_somebody_else),
         cmocka_unit_test(entropy_differs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

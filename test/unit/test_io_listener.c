@@ -147,11 +147,14 @@ static void bad_addresses_are_explained(void **state)
         int error;
         const char *why;
     } rows[] = {
-        {{.host = LP_SPAN("192.0.2.1")}, LP_EUNREACHABLE, "192.0.2.1:0: this machine has no such"},
-        {{.host = LP_SPAN("no-such-host.invalid")}, LP_EUNREACHABLE, "no such address"},
-        {{.host = LP_SPAN("")}, LP_EUNREACHABLE, "no such address"},
+        {{.host = LP_SPAN("192.0.2.1")}, LP_EUNREACHABLE,
+            "192.0.2.1:0: this machine has no such address; use one"},
+        {{.host = LP_SPAN("no-such-host.invalid")}, LP_EUNREACHABLE,
+            "the name is not known here; use an"},
+        {{.host = LP_SPAN("")}, LP_EUNREACHABLE, "the name is not known here; use an"},
         {{.host = {path, 199}, .is_unix = true}, LP_EUNREACHABLE, "longer than 107 bytes"},
-        {{.host = LP_SPAN("/tmp"), .is_unix = true}, LP_EEXISTS, "a file that is no socket"},
+        {{.host = LP_SPAN("/tmp"), .is_unix = true}, LP_EEXISTS,
+            "a file that is no socket; remove it"},
         {{.host = LP_SPAN("/tmp/lp-none/x/y"), .is_unix = true}, LP_EIO, "No such file"},
         {{.host = LP_SPAN("/dev/null/x"), .is_unix = true}, LP_EIO, "Not a directory"},
     };
@@ -176,7 +179,7 @@ static void a_low_port_needs_a_privilege(void **state)
             _exit(3);
         int err = lp_listener_open(&args, &loop, 1, &why, &listener);
         /* Some systems let everybody have low ports: then there is nothing to explain. */
-        bool is_said = lp_span_search(lp_buf_span(&why), LP_SPAN("privilege")) < why.len;
+        bool is_said = lp_span_search(lp_buf_span(&why), LP_SPAN("CAP_NET_BIND")) < why.len;
         lp_listener_free(listener);
         lp_loop_free(loop);
         lp_buf_release(&why);
