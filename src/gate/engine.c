@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "gate/engine_priv.h"
 
-enum { SWEEP_US = 1000000, IDLE_US = 75000000, STALLED_US = 60000000 };
+enum { SWEEP_US = 1000000, IDLE_US = 75000000, STALLED_US = 60000000, PARTING_US = 1000000 };
 
 static int init_servers(struct lp_engine *e)
 {
@@ -37,8 +37,10 @@ static int init(struct lp_engine *e, const struct lp_engine_args *args)
     lp_entropy_init(&e->entropy, args->seed);
     lp_slab_init(&e->exchanges, sizeof(struct lp_exchange), LP_EXCHANGES_MAX);
     lp_list_init(&e->dying);
-    const struct lp_link_limits limits = {
-        .idle_us = IDLE_US, .request_us = e->conf->request_ms * 1000, .stalled_us = STALLED_US};
+    const struct lp_link_limits limits = {.idle_us = IDLE_US,
+        .request_us = e->conf->request_ms * 1000,
+        .stalled_us = STALLED_US,
+        .parting_us = PARTING_US};
     int err = lp_links_init(&e->links, e->shell, &e->timers, &limits);
     if (!err)
         err = lp_home_init(e);
@@ -169,12 +171,18 @@ static void on_accepted(struct lp_engine *e, const struct lp_event *event)
         lp_metrics_add(&e->metrics, LP_METRIC_CONNECTIONS_ACCEPTED, 1);
 }
 
+static bool is_standing(const struct lp_exchange *x)
+{
+    return x->is_stream_get || x->env.method == LP_RPC_LISTEN;
+}
+
+/* A listen ends without its result: that is a drop, after which its client listens again. */
 static void end_standing_streams(struct lp_engine *e, bool all)
 {
     uint32_t cursor = 0;
     lp_id id;
     for (struct lp_exchange *x; (x = lp_slab_next(&e->exchanges, &cursor, &id));) {
-        if (x->phase == LP_PHASE_OVER || (!all && !x->is_stream_get))
+        if (x->phase == LP_PHASE_OVER || (!all && !is_standing(x)))
             continue;
         lp_leg_close(e, x);
         if (x->down_open && !x->down_begun) {
@@ -197,8 +205,8 @@ static void on_stop(struct lp_engine *e)
     e->stopping = true;
     lp_engine_tell_ready(e);
     lp_engine_arm(e, &e->stop_timer, e->mono_us + e->conf->stop_ms * 1000);
+    lp_links_stop(&e->links); /* first: what is answered from here on says so */
     end_standing_streams(e, false);
-    lp_links_stop(&e->links);
 }
 
 /* What is not over by now is ended; who does not even take the end is cut a moment later. */

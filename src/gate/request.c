@@ -389,10 +389,11 @@ static struct lp_route_facts facts_of(struct lp_engine *e, const struct lp_excha
         .has_credential = lp_kept_value(&x->request, LP_FIELD_AUTHORIZATION).ptr != NULL,
         .id = x->id_state,
         .stream_closed = x->id_is_sse && lp_home_is_closed(e, x->ticket.key),
+        .is_listen = x->env.method == LP_RPC_LISTEN,
     };
 }
 
-static struct lp_route_view view_of(const struct lp_exchange *x)
+static struct lp_route_view view_of(const struct lp_engine *e, const struct lp_exchange *x)
 {
     const struct lp_server_state *server = x->server;
     struct lp_route_view view = {
@@ -401,6 +402,7 @@ static struct lp_route_view view_of(const struct lp_exchange *x)
         .sse_on_mcp_path = lp_span_eq(server->conf->sse_path, server->conf->path),
         .mints_ids = server->mints_ids,
         .challenges = server->challenges,
+        .stopping = e->stopping,
     };
     if (x->id_state != LP_ID_GOOD)
         return view;
@@ -465,7 +467,7 @@ static void decide(struct lp_engine *e, struct lp_exchange *x)
         return;
     }
     struct lp_route_facts facts = facts_of(e, x);
-    struct lp_route_view view = view_of(x);
+    struct lp_route_view view = view_of(e, x);
     x->verdict = lp_route(&facts, &view);
     carry_out(e, x);
 }

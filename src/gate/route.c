@@ -84,7 +84,7 @@ static struct lp_verdict without_id(
     return go(LP_VERDICT_ANY, view);
 }
 
-struct lp_verdict lp_route(const struct lp_route_facts *facts, const struct lp_route_view *view)
+static struct lp_verdict judge(const struct lp_route_facts *facts, const struct lp_route_view *view)
 {
     if (facts->method == LP_METHOD_OPTIONS)
         return go(LP_VERDICT_ANY, view);
@@ -102,6 +102,17 @@ struct lp_verdict lp_route(const struct lp_route_facts *facts, const struct lp_r
     if (facts->id == LP_ID_NONE || facts->door == LP_DOOR_SSE)
         return without_id(facts, view);
     return to_owner(facts, view);
+}
+
+/* What is quickly done still is; a stream would only be cut, and a new session is better begun at a
+ * gateway that stays (cases STR-13). */
+struct lp_verdict lp_route(const struct lp_route_facts *facts, const struct lp_route_view *view)
+{
+    struct lp_verdict verdict = judge(facts, view);
+    bool lasts = facts->method == LP_METHOD_GET || facts->is_listen ||
+        verdict.kind == LP_VERDICT_NEW_SESSION;
+    return view->stopping && lasts && verdict.kind != LP_VERDICT_ANSWER ? answer(LP_REASON_stopping)
+                                                                        : verdict;
 }
 
 const char *lp_verdict_name(enum lp_verdict_kind kind)

@@ -37,6 +37,7 @@ struct lp_route_facts {
     bool has_credential; /* an Authorization header */
     enum lp_id_state id;
     bool stream_closed; /* old SSE: its stream was seen to close */
+    bool is_listen;     /* subscriptions/listen: a stream without end */
 };
 
 struct lp_route_view {
@@ -49,6 +50,7 @@ struct lp_route_view {
     bool sse_configured;
     enum lp_knowledge mints_ids;
     bool challenges; /* a 401 of this server was seen */
+    bool stopping;   /* this gateway takes no new work that lasts */
 };
 
 enum lp_verdict_kind {

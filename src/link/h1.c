@@ -90,7 +90,7 @@ static void settle(struct lp_links *links, struct lp_link *link)
     h1->open = false;
     link->tag = 0;
     bool stays = h1->in_ended && h1->keep_alive && !link->close_after && !h1->refused &&
-        (!link->eof || link->held.len) && !links->stopping && h1->out_kind != LP_BODY_UNTIL_CLOSE;
+        (!link->eof || link->held.len) && (!links->stopping || links->limits.parting_us);
     if (!stays) {
         lp_link_finish(links, link, LP_CLOSE_LINGER);
         return;
@@ -323,17 +323,27 @@ static void credit(struct lp_links *links, struct lp_link *link)
 
 /* --- deadlines: only a client's connection has them here; a replica's are its owner's --- */
 
+static uint64_t parting_end_us(const struct lp_links *links, const struct lp_link *link)
+{
+    uint64_t from_us = link->h1.awaited_us > links->stop_us ? link->h1.awaited_us : links->stop_us;
+    return from_us + links->limits.parting_us;
+}
+
 static uint64_t deadline_us(const struct lp_links *links, const struct lp_link *link)
 {
     const struct lp_h1 *h1 = &link->h1;
     if (!link->is_client || (h1->open && (h1->in_ended || h1->paused)))
         return UINT64_MAX;
-    return h1->awaited_us + (is_idle(link) ? links->limits.idle_us : links->limits.request_us);
+    if (!is_idle(link))
+        return h1->awaited_us + links->limits.request_us;
+    return links->stopping ? parting_end_us(links, link) : h1->awaited_us + links->limits.idle_us;
 }
 
 static void timeout(struct lp_links *links, struct lp_link *link)
 {
-    if (is_idle(link))
+    if (is_idle(link) && lp_link_waiting(link)) /* its last answer is still on the way */
+        lp_link_finish(links, link, LP_CLOSE_LINGER);
+    else if (is_idle(link))
         die(links, link, LP_CLOSE_LINGER, LP_REASON_idle);
     else
         refuse(links, link, LP_REASON_request_timeout);
@@ -369,7 +379,7 @@ void lp_link_send_head(struct lp_links *links, struct lp_stream s, struct lp_hea
     if (link->is_client) {
         bool closes = !h1->in_ended || !h1->keep_alive || h1->refused || link->close_after ||
             links->stopping || h1->out_kind == LP_BODY_UNTIL_CLOSE;
-        head->keep_alive = !closes;
+        head->keep_alive = h1->keep_alive = !closes;
     } else {
         head->keep_alive = true;
         lp_http1_answering(&h1->parser, head->method);
@@ -485,9 +495,15 @@ void lp_link_close_after(struct lp_links *links, struct lp_stream s)
 void lp_links_stop(struct lp_links *links)
 {
     links->stopping = true;
+    links->stop_us = links->now_us;
     uint32_t cursor = 0;
     lp_id id;
-    for (struct lp_link *link; (link = lp_slab_next(&links->slab, &cursor, &id));)
-        if (link->state == LP_LINK_OPEN && link->is_client && !link->h1.open)
+    for (struct lp_link *link; (link = lp_slab_next(&links->slab, &cursor, &id));) {
+        if (link->state != LP_LINK_OPEN || !link->is_client || link->h1.open)
+            continue;
+        if (links->limits.parting_us)
+            lp_link_rearm(links, link);
+        else
             lp_link_finish(links, link, LP_CLOSE_LINGER);
+    }
 }

@@ -32,6 +32,7 @@ struct lp_link_limits {
      * the stream no time passes. */
     uint64_t request_us;
     uint64_t stalled_us; /* a peer that takes nothing of what waits for it */
+    uint64_t parting_us; /* an idle client's connection after lp_links_stop; 0: none stays */
 };
 
 struct lp_links {
@@ -49,6 +50,7 @@ struct lp_links {
     uint32_t client_count; /* connections that came in */
     uint32_t admin_count;  /* of these, on the admin listener */
     bool stopping;
+    uint64_t stop_us; /* since when */
 };
 
 LP_MUST int lp_links_init(struct lp_links *links, const struct lp_shell *shell,
@@ -71,7 +73,9 @@ void lp_links_timer(struct lp_links *links, struct lp_timer *timer, uint64_t now
 /* Writes what has gathered and frees what has died. At the end of every event. */
 void lp_links_flush(struct lp_links *links);
 
-/* From now on a client's connection ends after its answer; idle ones end at once. */
+/* From now on each answer says that its client's connection ends with it. An idle one, and one
+ * whose answer had promised that it stays, gets another `parting_us`: a request that is on its way
+ * is still answered (RFC 9112 9.6). */
 void lp_links_stop(struct lp_links *links);
 
 /* Cuts every client's connection, without callbacks. */

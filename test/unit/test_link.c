@@ -479,6 +479,131 @@ static void a_stop_ends_idle_clients_and_a_cut_all(void **state)
     assert_int_equal(w->links.client_count, 0);
 }
 
+/* --- a graceful stop --- */
+
+enum { STOP_US = 5000000, PARTING_US = 1000000 };
+
+static const char GET[] = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+
+static void pass_to(struct world *w, uint64_t now_us)
+{
+    w->links.now_us = now_us;
+    for (struct lp_timer *due; (due = lp_heap_due(&w->timers, now_us));)
+        lp_links_timer(&w->links, due, now_us);
+    lp_links_flush(&w->links);
+}
+
+static void read_at(struct world *w, uint64_t now_us, const char *text)
+{
+    struct lp_event event = {
+        .kind = LP_EV_READ, .mono_us = now_us, .conn = CONN, .u.bytes = lp_span_str(text)};
+    lp_links_event(&w->links, &event);
+    lp_links_flush(&w->links);
+}
+
+static void stop_with_parting(struct world *w)
+{
+    w->links.limits.parting_us = PARTING_US;
+    pass_to(w, STOP_US);
+    lp_links_stop(&w->links);
+    pass_to(w, STOP_US);
+}
+
+static void answer(struct world *w)
+{
+    send_head(w, LP_BODY_NONE, 0);
+    lp_link_send_end(&w->links, w->stream);
+    lp_links_flush(&w->links);
+}
+
+static void a_request_that_crosses_a_stop_is_answered(void **state)
+{
+    struct world *w = *state;
+    accept_client(w); /* idle for much longer than it may stay from now on */
+    stop_with_parting(w);
+    pass_to(w, STOP_US + PARTING_US - 1);
+    assert_false(w->is_closed);
+    read_at(w, STOP_US + PARTING_US - 1, GET);
+    assert_int_equal(w->heads, 1);
+    pass_to(w, STOP_US + 5 * PARTING_US); /* it takes what it takes */
+    assert_false(w->is_closed);
+    answer(w);
+    assert_true(has_written(w, "Connection: close\r\n"));
+    assert_true(w->is_closed);
+    assert_int_equal(w->how, LP_CLOSE_LINGER);
+}
+
+static void an_idle_client_parts_in_its_time(void **state)
+{
+    struct world *w = *state;
+    accept_client(w);
+    stop_with_parting(w);
+    pass_to(w, STOP_US + PARTING_US);
+    assert_true(w->is_closed);
+    assert_int_equal(w->how, LP_CLOSE_LINGER);
+    assert_int_equal(w->closes, 1);
+    assert_int_equal(w->why, LP_REASON_idle);
+}
+
+static void an_answer_that_said_it_stays_is_kept_to(void **state)
+{
+    struct world *w = *state;
+    accept_client(w);
+    read_text(w, GET);
+    send_head(w, LP_BODY_CHUNKED, 0);
+    stop_with_parting(w);
+    pass_to(w, STOP_US + 7 * PARTING_US);
+    lp_link_send_end(&w->links, w->stream);
+    lp_links_flush(&w->links);
+    assert_false(has_written(w, "Connection: close\r\n"));
+    assert_false(w->is_closed);
+    read_at(w, STOP_US + 8 * PARTING_US - 1, GET);
+    assert_int_equal(w->heads, 2);
+    answer(w);
+    assert_true(has_written(w, "Connection: close\r\n"));
+    assert_true(w->is_closed);
+}
+
+static void with_no_time_to_part_a_stop_is_at_once(void **state)
+{
+    struct world *w = *state;
+    accept_client(w);
+    lp_links_stop(&w->links);
+    lp_links_flush(&w->links);
+    assert_true(w->is_closed);
+    assert_int_equal(w->how, LP_CLOSE_LINGER);
+}
+
+static void drain_at(struct world *w, uint64_t now_us)
+{
+    struct lp_event drained = {.kind = LP_EV_DRAINED, .mono_us = now_us, .conn = CONN};
+    lp_links_event(&w->links, &drained);
+    pass_to(w, now_us);
+}
+
+/* Its owner is done with it and its reader is slow, but not stalled: that is no idle connection. */
+static void the_last_answer_is_written_before_an_idle_end(void **state)
+{
+    struct world *w = *state;
+    static const char BODY[40000];
+    enum { SECOND_US = 1000000 };
+    accept_client(w);
+    read_text(w, GET);
+    w->takes_nothing = true;
+    send_head(w, LP_BODY_LENGTH, sizeof BODY);
+    lp_link_send_body(&w->links, w->stream, lp_span(BODY, sizeof BODY));
+    lp_link_send_end(&w->links, w->stream);
+    lp_links_flush(&w->links);
+    drain_at(w, 50 * SECOND_US);
+    pass_to(w, 76 * SECOND_US);
+    assert_false(w->is_closed);
+    drain_at(w, 100 * SECOND_US);
+    assert_false(w->is_closed);
+    drain_at(w, 150 * SECOND_US);
+    assert_true(w->is_closed);
+    assert_int_equal(w->how, LP_CLOSE_LINGER);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -500,6 +625,11 @@ int main(void)
         TEST(a_quiet_reader_has_its_time_from_when_it_gets_slow),
         TEST(a_dial_that_is_reset_is_a_failure),
         TEST(a_stop_ends_idle_clients_and_a_cut_all),
+        TEST(a_request_that_crosses_a_stop_is_answered),
+        TEST(an_idle_client_parts_in_its_time),
+        TEST(an_answer_that_said_it_stays_is_kept_to),
+        TEST(with_no_time_to_part_a_stop_is_at_once),
+        TEST(the_last_answer_is_written_before_an_idle_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

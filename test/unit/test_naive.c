@@ -104,7 +104,7 @@ static void tell(struct world *w, struct lp_event event)
 
 static void start(struct world *w)
 {
-    static const struct lp_link_limits LIMITS = {1000, 1000, 1000};
+    static const struct lp_link_limits LIMITS = {1000, 1000, 1000, 0};
     *w = (struct world){0};
     w->shell = (struct lp_shell){w, perform};
     lp_heap_init(&w->timers);

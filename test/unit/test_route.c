@@ -23,8 +23,9 @@ struct route_case {
 static const struct route_case CASES[] = {
 #define X(                                                                                         \
     what, m, d, e, init, sse_id, cred, id_, closed, known, state, unr, up, sse, mint, chal, v, r)  \
-    {what, {LP_METHOD_##m, LP_DOOR_##d, LP_ERA_##e, init, sse_id, cred, LP_ID_##id_, closed},      \
-        {known, 1, LP_REPLICA_##state, unr, up, sse == 2, sse > 0, LP_##mint, chal},               \
+    {what,                                                                                         \
+        {LP_METHOD_##m, LP_DOOR_##d, LP_ERA_##e, init, sse_id, cred, LP_ID_##id_, closed, false},  \
+        {known, 1, LP_REPLICA_##state, unr, up, sse == 2, sse > 0, LP_##mint, chal, false},        \
         LP_VERDICT_##v, LP_REASON_##r},
     ROUTE_CASES(X)
 #undef X
@@ -111,6 +112,26 @@ static void laws_hold_everywhere(void **state)
         assert_true(kinds[k] > 0);
 }
 
+/* What lasts is not begun any more; all else is as it was. */
+static void a_stop_refuses_what_lasts(void **state)
+{
+    (void)state;
+    for (uint32_t n = 0; n < SPACE; n++) {
+        struct lp_route_facts f = {0};
+        struct lp_route_view v = {0};
+        unpack(n, &f, &v);
+        struct lp_verdict before = lp_route(&f, &v);
+        f.is_listen = n % 7 == 0; /* which changes nothing else */
+        v.stopping = true;
+        struct lp_verdict got = lp_route(&f, &v);
+        bool lasts = before.kind == LP_VERDICT_NEW_SESSION ||
+            before.kind == LP_VERDICT_NEW_STREAM ||
+            ((f.method == LP_METHOD_GET || f.is_listen) && before.kind != LP_VERDICT_ANSWER);
+        assert_int_equal(got.kind, lasts ? LP_VERDICT_ANSWER : before.kind);
+        assert_int_equal(got.reason, lasts ? LP_REASON_stopping : before.reason);
+    }
+}
+
 static void verdicts_have_names(void **state)
 {
     (void)state;
@@ -130,6 +151,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_case_has_its_verdict),
         cmocka_unit_test(laws_hold_everywhere),
+        cmocka_unit_test(a_stop_refuses_what_lasts),
         cmocka_unit_test(verdicts_have_names),
     };
     if (argc > 1 && strcmp(argv[1], "--table") == 0) {
