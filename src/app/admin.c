@@ -26,6 +26,8 @@ enum page {
     PAGE_BAD_METHOD,
     PAGE_FORBIDDEN,
     PAGE_BAD_REQUEST,
+    PAGE_TOO_LARGE,
+    PAGE_TOO_SLOW,
     PAGE_count,
 };
 
@@ -184,6 +186,12 @@ static int make_page(
     case PAGE_BAD_REQUEST:
         *ret_status = 400;
         return lp_buf_append(out, LP_SPAN("this is no HTTP request\n"));
+    case PAGE_TOO_LARGE:
+        *ret_status = 431;
+        return lp_buf_append(out, LP_SPAN("the request head is over the limit\n"));
+    case PAGE_TOO_SLOW:
+        *ret_status = 408;
+        return lp_buf_append(out, LP_SPAN("the request did not arrive in time\n"));
     case PAGE_NONE:
     case PAGE_UNKNOWN:
     case PAGE_count:
@@ -349,11 +357,17 @@ static void on_reset(void *ctx, uint64_t tag, struct lp_stream s, enum lp_reason
     forget(ctx, tag);
 }
 
+static enum page page_of_refusal(enum lp_reason why)
+{
+    if (why == LP_REASON_head_too_large)
+        return PAGE_TOO_LARGE;
+    return why == LP_REASON_request_timeout ? PAGE_TOO_SLOW : PAGE_BAD_REQUEST;
+}
+
 static void on_refused(void *ctx, uint64_t tag, struct lp_stream s, enum lp_reason why)
 {
     (void)tag;
-    (void)why;
-    answer(ctx, s, PAGE_BAD_REQUEST);
+    answer(ctx, s, page_of_refusal(why));
 }
 
 static void on_closed(void *ctx, uint64_t tag, lp_id link, enum lp_reason why)

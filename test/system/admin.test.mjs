@@ -7,6 +7,7 @@ import { folder, gateway, keyFile, newKey } from './lib/gateway.mjs';
 import { send } from './lib/http.mjs';
 import { freePort } from './lib/ports.mjs';
 import { conf, urls } from './lib/replicas.mjs';
+import { rawClient, rawExchange, requestText } from './lib/raw.mjs';
 import { answerOf, post, request, Session, SESSION, toolCall } from './lib/rpc.mjs';
 import { tinies, tiny } from './lib/tiny.mjs';
 import { readFileSync } from 'node:fs';
@@ -46,6 +47,18 @@ suite('the admin listener', () => {
     assert.equal((await send(`http://127.0.0.1:${limpet.adminPort}/live`,
       { method: 'POST', body: 'x' })).status, 405);
     assert.equal((await send(limpet.at('/metrics'))).status, 404, 'not on the client listener');
+  });
+
+  test('what is no request: 400, too large a head 431, one that drips 408', async t => {
+    const [replica] = await tinies(t, 1);
+    const limpet = await gateway(t, { replicas: [replica.url],
+      config: { timeouts: { request: '500ms' } } });
+    const status = async text => (await rawExchange(limpet.adminPort, text)).status;
+    assert.equal(await status('GET /live\r\n\r\n'), 400);
+    assert.equal(await status(requestText('GET', '/live', { 'X-Long': 'x'.repeat(100_000) })), 431);
+    const connection = await rawClient(limpet.adminPort, 'GET /live HTTP/1.1\r\nX: ');
+    for (let i = 0; i < 50 && !connection.end; i++) await connection.dribble('x', 50);
+    assert.match(connection.text, /^HTTP\/1\.1 408 /);
   });
 
   test('not ready while no replica is up, ready again by itself', async t => {
