@@ -84,12 +84,13 @@ struct lp_conf {
     uint32_t server_count;
     enum lp_log_format log_format; /* default text */
     enum lp_log_format access_format;
-    bool access_log;         /* default off; log.access: true */
-    int log_level;           /* enum lp_log_level; default info */
-    struct lp_span log_file; /* empty: stderr */
-    uint64_t request_ms;     /* a request that does not arrive, default 30 s */
-    uint64_t stop_ms;        /* graceful stop's deadline, default 10 s */
-    uint32_t conn_max;       /* client connections in all, default 9000 (two descriptors each) */
+    bool access_log;           /* default off; log.access: true */
+    int log_level;             /* enum lp_log_level; default info */
+    struct lp_span log_file;   /* empty: stderr */
+    uint64_t request_ms;       /* a request that does not arrive, default 30 s */
+    uint64_t stop_ms;          /* graceful stop's deadline, default 10 s */
+    uint64_t large_bodies_max; /* bytes of held bodies over 64 KiB in all, default 256 MiB */
+    uint32_t conn_max;         /* client connections in all, default 9000 (two descriptors each) */
 };
 
 /* Where a value came from, for messages: `file` and `line` (0 for flags). All problems are

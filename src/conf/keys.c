@@ -186,6 +186,20 @@ static const struct lp_conf_key KEYS[] = {
         .max = 1 << 30,
         .help = "The longest request body",
         .paragraph = "The longest request body. A longer one gets 413."},
+    {.name = "large_bodies_limit",
+        .arg = "SIZE",
+        .type = LP_TYPE_SIZE,
+        AT_TOP(large_bodies_max),
+        .fallback = "256MiB",
+        .min = 1,
+        .max = 1ull << 40,
+        .help = "The memory of all large request bodies",
+        .paragraph = "How much memory request bodies over 64 KiB may take together while they are "
+                     "held, as those are that open a session, speak the modern protocol or have no "
+                     "good session id. A request that goes over it gets 503 with Retry-After; one "
+                     "that is alone is not refused. Every thread has an equal share. A large body "
+                     "of a session is passed on while it comes and is not counted. "
+                     "It stands at the top level only."},
     {.name = "comment_every",
         .flag = "--comment-every",
         .arg = "DURATION",

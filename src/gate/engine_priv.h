@@ -117,6 +117,7 @@ struct lp_exchange {
     struct lp_kept_head request;
     struct lp_buf body;
     uint64_t body_seen;
+    size_t large_bytes; /* what e->large_bytes counts of `body` */
 
     /* what it means */
     struct lp_envelope env;
@@ -233,6 +234,7 @@ struct lp_engine {
     struct lp_server_state *servers;
     struct lp_slab exchanges;
     struct lp_spares spares;
+    uint64_t large_bytes; /* memory of held bodies over LP_BODY_HELD_MAX */
     struct lp_list dying;
     struct lp_head *out_head; /* the head being sent */
     uint64_t mono_us;
@@ -272,6 +274,9 @@ void lp_exchange_set_phase(struct lp_exchange *x, enum lp_phase phase);
  * must have been ended or left by then. */
 void lp_exchange_over(struct lp_engine *e, struct lp_exchange *x, enum lp_reason reason);
 void lp_exchange_bury(struct lp_engine *e);
+/* Counts the body's memory anew if it is a large one; false when all of them together are over
+ * their limit and this one is not alone. */
+bool lp_exchange_count_body(struct lp_engine *e, struct lp_exchange *x);
 /* The request's body is not needed any more. */
 void lp_exchange_drop_body(struct lp_engine *e, struct lp_exchange *x);
 /* Nor is the request: an answer that may take hours has begun, and no other will be given. */

@@ -15,6 +15,19 @@ static void take_spares(struct lp_spares *spares, struct lp_exchange *x)
         x->body = spares->bodies[--spares->body_count];
 }
 
+bool lp_exchange_count_body(struct lp_engine *e, struct lp_exchange *x)
+{
+    size_t bytes = x->body.cap > LP_BODY_HELD_MAX ? x->body.cap : 0;
+    if (bytes != x->large_bytes) {
+        int64_t delta = (int64_t)bytes - (int64_t)x->large_bytes;
+        e->large_bytes += (uint64_t)delta;
+        x->large_bytes = bytes;
+        lp_metrics_add(&e->metrics, LP_METRIC_LARGE_BODIES, delta);
+    }
+    bool is_alone = e->large_bytes == bytes;
+    return !bytes || is_alone || e->large_bytes <= e->conf->large_bodies_max / e->count;
+}
+
 void lp_exchange_drop_body(struct lp_engine *e, struct lp_exchange *x)
 {
     struct lp_spares *spares = &e->spares;
@@ -27,6 +40,7 @@ void lp_exchange_drop_body(struct lp_engine *e, struct lp_exchange *x)
         lp_buf_init(&x->body, LP_BODY_HELD_MAX);
     }
     lp_buf_release(&x->body);
+    (void)lp_exchange_count_body(e, x);
 }
 
 static void drop_arena(struct lp_spares *spares, struct lp_arena *arena)
@@ -53,6 +67,8 @@ void lp_exchange_drop_request(struct lp_engine *e, struct lp_exchange *x)
     char *at;
     for (size_t i = 0; i < COUNT; i++)
         bytes += told[i]->len;
+    if (x->large_bytes)
+        lp_exchange_drop_body(e, x);
     lp_buf_clear(&x->body);
     if (lp_buf_reserve(&x->body, bytes, &at))
         return;

@@ -271,7 +271,7 @@ static void send_request(struct lp_engine *e, struct lp_exchange *x)
         lp_link_send_end(&e->links, x->leg.up);
         return;
     }
-    lp_buf_release(&x->body);
+    lp_exchange_drop_body(e, x);
     lp_link_resume(&e->links, x->down);
 }
 

@@ -272,12 +272,12 @@ void lp_request_head(struct lp_engine *e, struct lp_stream s, const struct lp_he
 
 /* --- the body --- */
 
-static void refuse_large_body(struct lp_engine *e, struct lp_exchange *x)
+static void refuse_large_body(struct lp_engine *e, struct lp_exchange *x, enum lp_reason reason)
 {
     if (lp_envelope_scan_part(lp_buf_span(&x->body), &x->env))
         x->env.id = lp_span(NULL, 0);
     lp_leg_close(e, x);
-    lp_answer(e, x, LP_REASON_body_too_large, NULL);
+    lp_answer(e, x, reason, NULL);
 }
 
 static bool says_modern(const struct lp_exchange *x)
@@ -329,6 +329,11 @@ static void hold_body(struct lp_engine *e, struct lp_exchange *x, struct lp_span
         lp_answer(e, x, LP_REASON_out_of_memory, NULL);
         return;
     }
+    if (!may_stream(x) && !lp_exchange_count_body(e, x)) {
+        lp_engine_say(e, LP_LOG_WARN, "a request was refused: large_bodies_limit is reached");
+        refuse_large_body(e, x, LP_REASON_over_capacity);
+        return;
+    }
     if (x->body.len > LP_BODY_HELD_MAX && may_stream(x))
         begin_streaming(e, x);
 }
@@ -344,7 +349,7 @@ void lp_request_body(struct lp_engine *e, struct lp_exchange *x, struct lp_span 
     if (x->body_seen > x->server->conf->body_max) {
         size_t room = lp_buf_room(&x->body);
         (void)!lp_buf_append(&x->body, lp_span(bytes.ptr, bytes.len < room ? bytes.len : room));
-        refuse_large_body(e, x);
+        refuse_large_body(e, x, LP_REASON_body_too_large);
         return;
     }
     if (!x->body_streams) {

@@ -38,6 +38,8 @@
         "Changes of a replica's state")                                                            \
     X(STREAMS_REPLACED, "limpet_streams_replaced_total", counter,                                  \
         "GET streams closed because the upstream said 409 to a newer one")                         \
+    X(LARGE_BODIES, "limpet_large_bodies_bytes", gauge,                                            \
+        "Memory of the request bodies over 64 KiB that are held now")                              \
     X(BYTES_TO_CLIENTS, "limpet_bytes_to_clients_total", counter, "Body bytes sent to clients")    \
     X(BYTES_TO_REPLICAS, "limpet_bytes_to_replicas_total", counter, "Body bytes sent to replicas")
 

@@ -80,6 +80,7 @@ static void fill_conf(struct sim *w, struct sim_gateway *g, uint32_t removed)
         .access_format = LP_LOG_TEXT,
         .log_level = w->plan.is_quiet ? LP_LOG_WARN : LP_LOG_INFO,
         .request_ms = 30000,
+        .large_bodies_max = 1 << 28,
         .stop_ms = 5000,
         .conn_max = w->plan.conn_max,
     };

@@ -3,8 +3,10 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { until } from './lib/flow.mjs';
 import { gateway } from './lib/gateway.mjs';
-import { chunk, parseMessage, rawAnswer, rawClient, rawPeer, requestText } from './lib/raw.mjs';
+import { chunk, parseMessage, rawAnswer, rawClient, rawExchange, rawPeer, requestText } from
+  './lib/raw.mjs';
 import { Session } from './lib/rpc.mjs';
 
 const JSON_TYPE = { 'Content-Type': 'application/json' };
@@ -12,9 +14,9 @@ const RESULT = '{"jsonrpc":"2.0","id":1,"result":{}}';
 const PING = '{"jsonrpc":"2.0","id":1,"method":"ping"}';
 const MEGABYTE = 1 << 20;
 
-// A gateway with `config` over one raw replica, and a session there; other requests are answered by
+// A gateway with `options` over one raw replica, and a session there; other requests are answered by
 // `answer(connection, request)`.
-async function overRaw(t, config, answer = c => c.send(rawAnswer(200, JSON_TYPE, RESULT)), server) {
+async function overRaw(t, options, answer = c => c.send(rawAnswer(200, JSON_TYPE, RESULT))) {
   const peer = await rawPeer(t, (connection, seen) => {
     if (seen.body.includes('"initialize"')) {
       return connection.send(rawAnswer(200, { ...JSON_TYPE, 'Mcp-Session-Id': 'u1' }, RESULT));
@@ -22,7 +24,7 @@ async function overRaw(t, config, answer = c => c.send(rawAnswer(200, JSON_TYPE,
     if (seen.body.includes('"notifications/')) return connection.send(rawAnswer(202, {}));
     return answer(connection, seen);
   });
-  const limpet = await gateway(t, { replicas: [peer.url], config, server });
+  const limpet = await gateway(t, { replicas: [peer.url], ...options });
   return { peer, limpet, session: await Session.open(limpet.url) };
 }
 
@@ -50,8 +52,10 @@ async function assertTimedOut(limpet, connection, took) {
 }
 
 suite('a request that does not arrive', () => {
+  const dripping = { config: { timeouts: { request: '1s' } } };
+
   test('a head that drips gets 408 at its limit', async t => {
-    const { limpet, session } = await overRaw(t, { timeouts: { request: '1s' } });
+    const { limpet, session } = await overRaw(t, dripping);
     const connection = await rawClient(limpet.port, 'POST /mcp HTTP/1.1\r\nHost: a\r\nX: ');
     const took = await drip(connection, 'x');
     await assertTimedOut(limpet, connection, took);
@@ -59,7 +63,7 @@ suite('a request that does not arrive', () => {
   });
 
   test('a body that drips gets 408 at its limit', async t => {
-    const { limpet, session, peer } = await overRaw(t, { timeouts: { request: '1s' } });
+    const { limpet, session, peer } = await overRaw(t, dripping);
     const seen = peer.requests.length;
     const connection = await rawClient(limpet.port,
       requestText('POST', '/mcp', { ...JSON_TYPE, 'Content-Length': 500 }));
@@ -70,7 +74,8 @@ suite('a request that does not arrive', () => {
   });
 
   test('a large body may take many times the limit while it makes progress', async t => {
-    const { limpet, session, peer } = await overRaw(t, { timeouts: { request: '500ms' } });
+    const { limpet, session, peer } = await overRaw(t,
+      { config: { timeouts: { request: '500ms' } } });
     const body = PING + ' '.repeat(MEGABYTE);
     const text = requestText('POST', '/mcp', { ...JSON_TYPE, 'Mcp-Session-Id': session.id }, body);
     const connection = await rawClient(limpet.port);
@@ -85,10 +90,10 @@ suite('a request that does not arrive', () => {
 
 suite('a replica that stands still', () => {
   const HEAD = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{';
-  const server = { timeouts: { first_byte: '1s' } };
+  const silent = { server: { timeouts: { first_byte: '1s' } } };
 
   test('an answer that stops half-way is cut, and its connection closed', async t => {
-    const { limpet, session, peer } = await overRaw(t, undefined, c => c.send(HEAD), server);
+    const { limpet, session, peer } = await overRaw(t, silent, c => c.send(HEAD));
     const began = performance.now();
     const connection = await rawClient(limpet.port, requestText('POST', '/mcp',
       { ...JSON_TYPE, 'Mcp-Session-Id': session.id }, PING));
@@ -103,20 +108,20 @@ suite('a replica that stands still', () => {
   });
 
   test('an event stream of the same replica may be silent for longer', async t => {
-    const { session } = await overRaw(t, undefined, async c => {
+    const { session } = await overRaw(t, silent, async c => {
       await c.send('HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n' +
         'Transfer-Encoding: chunked\r\n\r\n');
       await sleep(2500);
       await c.send(`${chunk(`data: ${RESULT}\n\n`)}0\r\n\r\n`);
-    }, server);
+    });
     const answer = await session.ask('ping');
     assert.equal(answer.status, 200);
     assert.match(answer.text, /"result"/);
   });
 
   test('a replica that does not read a large body is given up with 504', async t => {
-    const { limpet, session, peer } = await overRaw(t, undefined, undefined,
-      { timeouts: { stalled: '1s' }, body_limit: '64MiB' });
+    const { limpet, session, peer } = await overRaw(t,
+      { server: { timeouts: { stalled: '1s' }, body_limit: '64MiB' } });
     for (const connection of peer.connections) connection.destroy();
     peer.server.pauseOnConnect = true;
     const body = PING + ' '.repeat(32 * MEGABYTE);
@@ -127,5 +132,45 @@ suite('a replica that stands still', () => {
     assert.equal(answer.status, 504);
     await limpet.record(r => r.reason === 'upstream_stalled' && r.status === 504);
     assert.equal((await limpet.admin('/live')).status, 200);
+  });
+});
+
+suite('a request that takes too much', () => {
+  const DECLARED = 4 * MEGABYTE;
+  const declaring = (bytes, body) =>
+    `POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: ${bytes}\r\n\r\n${body}`;
+
+  test('what a body declares takes no memory, only what has come does', async t => {
+    const COUNT = 400;
+    const { limpet, session } = await overRaw(t);
+    const before = limpet.proc.memory();
+    const all = await Promise.all(Array.from({ length: COUNT }, () =>
+      rawClient(limpet.port, declaring(DECLARED, ' '.repeat(1000)))));
+    assert.equal((await session.ask('ping')).status, 200);
+    const grown = limpet.proc.memory() - before;
+    assert.ok(grown < COUNT * 32_768, `memory grew by ${grown} bytes`);
+    for (const connection of all) connection.destroy();
+  });
+
+  test('large bodies have a limit together: 503 over it, until they are gone', async t => {
+    const { limpet, session } = await overRaw(t,
+      { config: { large_bodies_limit: '1MiB' }, flags: ['--threads', '1'] });
+    const held = await rawClient(limpet.port, declaring(DECLARED, ' '.repeat(3 * MEGABYTE)));
+    const gauge = async () => Number(/^limpet_large_bodies_bytes (\d+)$/m
+      .exec((await limpet.admin('/metrics')).text)[1]);
+    await until(async () => await gauge() >= 3 * MEGABYTE, 3000, 'the body is held');
+    const large = PING + ' '.repeat(100_000);
+    const refused = await rawExchange(limpet.port, requestText('POST', '/mcp', JSON_TYPE, large));
+    assert.equal(refused.status, 503);
+    assert.equal(refused.header('retry-after'), '1');
+    assert.equal(JSON.parse(refused.body).id, 1);
+    await limpet.record(r => r.reason === 'over_capacity');
+    await limpet.proc.says(/large_bodies_limit is reached/);
+    assert.equal((await session.ask('ping')).status, 200, 'a small body');
+    assert.equal((await session.post(large)).status, 200, 'one that is passed on while it comes');
+    held.destroy();
+    await until(async () => await gauge() === 0, 3000, 'the body is dropped');
+    const again = await rawExchange(limpet.port, requestText('POST', '/mcp', JSON_TYPE, large));
+    assert.equal(again.status, 400, 'read whole and judged: it lacks its session id');
   });
 });

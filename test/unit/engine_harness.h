@@ -117,6 +117,7 @@ static inline void fill_conf(struct world *w)
         .access_log = true,
         .log_level = LP_LOG_ERROR,
         .request_ms = 30000,
+        .large_bodies_max = 1 << 28,
         .stop_ms = 1000,
         .conn_max = 10};
 }

@@ -24,6 +24,7 @@ static void smallest_file_gets_the_defaults(void **state)
     assert_false(l.conf->access_log);
     assert_int_equal(l.conf->log_level, LP_LOG_INFO);
     assert_int_equal(l.conf->request_ms, 30000);
+    assert_int_equal(l.conf->large_bodies_max, 256 << 20);
     assert_int_equal(l.conf->stop_ms, 10000);
     assert_int_equal(l.conf->conn_max, 9000);
     assert_int_equal(l.conf->server_count, 1);
@@ -62,6 +63,7 @@ static const char WHOLE_FILE[] =
     "log: {level: debug, format: json, access: true, file: /var/log/limpet}\n"
     "stop_after: 0s\n"
     "connections_max: 100\n"
+    "large_bodies_limit: 1GiB\n"
     "gone_after: 5s\n"
     "timeouts: {request: 5s, connect: 500ms}\n"
     "servers:\n"
@@ -115,6 +117,7 @@ static void whole_file_is_read(void **state)
     assert_true(l.conf->access_log);
     assert_span(l.conf->log_file, "/var/log/limpet");
     assert_int_equal(l.conf->request_ms, 5000);
+    assert_int_equal(l.conf->large_bodies_max, 1 << 30);
     assert_int_equal(l.conf->stop_ms, 0);
     assert_int_equal(l.conf->conn_max, 100);
     assert_int_equal(l.conf->server_count, 2);
@@ -748,6 +751,7 @@ static void printed_snapshot_is_yaml(void **state)
         "  level: info\n"
         "  access: true\n"
         "  format: text\n"
+        "large_bodies_limit: 256MiB\n"
         "timeouts:\n"
         "  request: 30s\n"
         "stop_after: 10s\n"

@@ -230,9 +230,9 @@ static void manual_names_every_key(void **state)
         "stop_after", "connections_max", "log.level", "log.access", "log.format", "log.file",
         "name", "path", "sse_path", "sse_upstream", "replicas", "balance", "on_owner_lost",
         "gone_after", "timeouts.request", "timeouts.connect", "timeouts.first_byte",
-        "timeouts.sse_post", "timeouts.stalled", "ticket_age", "body_limit", "comment_every",
-        "hosts", "origins", "lost_dialects", "plain_404_agents", "url", "weight", "status", "code",
-        "text"};
+        "timeouts.sse_post", "timeouts.stalled", "ticket_age", "body_limit", "large_bodies_limit",
+        "comment_every", "hosts", "origins", "lost_dialects", "plain_404_agents", "url", "weight",
+        "status", "code", "text"};
     struct lp_buf out;
     (void)state;
     char *text = made_by(lp_conf_manual, &out);

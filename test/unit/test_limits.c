@@ -15,7 +15,8 @@
 
 enum {
     CLIENT = 1,
-    CONNS = 8,
+    CONNS = 8,  /* connections to replicas have the numbers between */
+    SECOND = 6, /* another client */
     SECOND_US = 1000000,
     WRITTEN_MAX = 1 << 22,
     PIECE = 16384,
@@ -63,7 +64,7 @@ static int64_t perform(void *ctx, const struct lp_action *action)
     struct world *w = ctx;
     switch (action->kind) {
     case LP_ACT_CONNECT:
-        assert_true(++w->up < CONNS);
+        assert_true(++w->up < SECOND);
         w->is_connecting = true;
         return w->up;
     case LP_ACT_WRITE:
@@ -112,6 +113,7 @@ static void fill_conf(struct world *w)
         .access_log = true,
         .log_level = LP_LOG_WARN,
         .request_ms = 30000,
+        .large_bodies_max = 1 << 20,
         .stop_ms = 1000,
         .conn_max = 10};
 }
@@ -181,12 +183,16 @@ static int teardown(void **state)
     return 0;
 }
 
+static void accept_on(struct world *w, lp_id conn)
+{
+    struct lp_event event = {.kind = LP_EV_ACCEPTED, .conn = conn};
+    event.u.accepted = (struct lp_conn_facts){.peer = LP_SPAN("192.0.2.7:1"), .unix_uid = -1};
+    tell(w, event);
+}
+
 static void accept_client(struct world *w)
 {
-    struct lp_event event = {.kind = LP_EV_ACCEPTED, .conn = CLIENT};
-    event.u.accepted = (struct lp_conn_facts){.peer = LP_SPAN("192.0.2.7:1"), .unix_uid = -1};
-    w->is_closed[CLIENT] = false;
-    tell(w, event);
+    accept_on(w, CLIENT);
 }
 
 static void read_span(struct world *w, lp_id conn, struct lp_span bytes)
@@ -581,6 +587,89 @@ static void the_first_byte_is_due_after_the_last_of_the_request(void **state)
     assert_int_equal(ended(w, LP_REASON_first_byte_timeout), 1);
 }
 
+/* --- a request that takes too much --- */
+
+static uint64_t large_bytes(const struct world *w)
+{
+    return lp_engine_metrics(w->engine)->cells[LP_METRIC_LARGE_BODIES];
+}
+
+/* A request without a session: its body is held whole, however large. */
+static void begin_held(struct world *w, lp_id conn, size_t declared)
+{
+    char text[200];
+    snprintf(text, sizeof text, "POST /mcp HTTP/1.1\r\nHost: a\r\nContent-Length: %zu\r\n\r\n",
+        declared);
+    accept_on(w, conn);
+    read_text(w, conn, text);
+}
+
+static void only_what_has_come_takes_memory(void **state)
+{
+    struct world *w = *state;
+    begin_held(w, CLIENT, 2000000);
+    read_blanks(w, CLIENT, 60000);
+    assert_int_equal(large_bytes(w), 0);
+    read_blanks(w, CLIENT, 40000);
+    assert_in_range(large_bytes(w), 100000, 200000);
+    tell(w, (struct lp_event){.kind = LP_EV_BROKEN, .conn = CLIENT});
+    assert_int_equal(large_bytes(w), 0);
+}
+
+static void large_bodies_share_a_limit(void **state)
+{
+    struct world *w = *state;
+    begin_held(w, CLIENT, 2000000);
+    read_blanks(w, CLIENT, 1900000); /* over the limit, but alone */
+    assert_false(w->is_closed[CLIENT]);
+    begin_held(w, SECOND, 200000);
+    read_blanks(w, SECOND, 60000);
+    assert_int_equal(w->written_len[SECOND], 0);
+    read_blanks(w, SECOND, 10000);
+    assert_true(has(w, SECOND, "HTTP/1.1 503 "));
+    assert_true(has(w, SECOND, "retry-after: 1\r\n"));
+    assert_int_equal(ended(w, LP_REASON_over_capacity), 1);
+    assert_non_null(strstr(w->log, "large_bodies_limit is reached"));
+    wait_s(w, 30);
+    assert_cut_for_time(w);
+    assert_int_equal(large_bytes(w), 0);
+}
+
+static void small_bodies_and_those_that_stream_have_no_part_in_it(void **state)
+{
+    struct world *w = *state;
+    enum { LONG = 200000 };
+    open_session(w);
+    begin_held(w, SECOND, 2000000);
+    read_blanks(w, SECOND, 1900000);
+    ask(w);
+    read_text(w, w->up, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}");
+    begin_ping(w, LONG);
+    read_blanks(w, CLIENT, LONG - PING_BYTES);
+    read_text(w, w->up, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}");
+    assert_int_equal(ended(w, LP_REASON_answered), 3);
+}
+
+/* A stream may last for hours; what its request carried is not kept as long. */
+static void a_stream_does_not_keep_its_body(void **state)
+{
+    struct world *w = *state;
+    enum { LONG = 200000 };
+    char text[1500];
+    open_session(w);
+    snprintf(text, sizeof text,
+        "GET /mcp HTTP/1.1\r\nHost: a\r\nMcp-Session-Id: %s\r\nContent-Length: %d\r\n\r\n",
+        w->ticket, LONG);
+    read_text(w, CLIENT, text);
+    read_blanks(w, CLIENT, LONG);
+    assert_in_range(large_bytes(w), LONG, 2 * LONG);
+    read_text(w, w->up,
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+        "Transfer-Encoding: chunked\r\n\r\n");
+    assert_true(has(w, CLIENT, "HTTP/1.1 200 "));
+    assert_int_equal(large_bytes(w), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -603,6 +692,10 @@ int main(void)
         TEST(an_answer_to_our_own_request_has_the_limit_too),
         TEST(a_replica_that_takes_no_body_is_given_up),
         TEST(the_first_byte_is_due_after_the_last_of_the_request),
+        TEST(only_what_has_come_takes_memory),
+        TEST(large_bodies_share_a_limit),
+        TEST(small_bodies_and_those_that_stream_have_no_part_in_it),
+        TEST(a_stream_does_not_keep_its_body),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
