@@ -40,10 +40,19 @@ int lp_app_text(struct lp_buf *out, const char *text);
 
 /* --- options.c: for the commands whose flags are few --- */
 
+enum { LP_OPTION_LIST_MAX = 32 };
+
+/* The values of a flag that may be given several times. */
+struct lp_option_list {
+    const char *values[LP_OPTION_LIST_MAX];
+    uint32_t count;
+};
+
 struct lp_option {
-    const char *name;   /* "--listen" */
-    const char **value; /* NULL: a switch */
-    bool *is_set;       /* for switches */
+    const char *name;            /* "--listen" */
+    const char **value;          /* NULL: a switch, or a list */
+    bool *is_set;                /* for switches */
+    struct lp_option_list *list; /* for flags that may come again */
 };
 
 enum { LP_WORDS_MAX = 4 };

@@ -377,7 +377,7 @@ static int run(int argc, const char *const *argv)
 {
     static struct demo demo; /* large, and there is one */
     const char *words[LP_WORDS_MAX + 1];
-    const struct lp_option options[] = {{"--once", NULL, &demo.once}};
+    const struct lp_option options[] = {{"--once", NULL, &demo.once, NULL}};
     int status = lp_options_read(options, 1, argc, argv, words);
     if (status == LP_EXIT_OK && words[0])
         status = lp_app_fail(LP_EXIT_USAGE, "there is a word too many: \"%s\"", words[0]);

@@ -57,7 +57,8 @@ static int run(int argc, const char *const *argv)
     const char *file = NULL;
     bool as_json = false;
     const char *words[LP_WORDS_MAX + 1];
-    const struct lp_option options[] = {{"--key-file", &file, NULL}, {"--json", NULL, &as_json}};
+    const struct lp_option options[] = {
+        {"--key-file", &file, NULL, NULL}, {"--json", NULL, &as_json, NULL}};
     int status = lp_options_read(options, 2, argc, argv, words);
     if (status != LP_EXIT_OK)
         return status;

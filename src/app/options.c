@@ -11,17 +11,29 @@ static const struct lp_option *find_option(
     return NULL;
 }
 
+static int take_value(const struct lp_option *option, const char *value)
+{
+    struct lp_option_list *list = option->list;
+    if (!list)
+        *option->value = value;
+    else if (list->count == LP_OPTION_LIST_MAX)
+        return lp_app_fail(
+            LP_EXIT_USAGE, "%s is there more than %d times", option->name, LP_OPTION_LIST_MAX);
+    else
+        list->values[list->count++] = value;
+    return LP_EXIT_OK;
+}
+
 /* `after` is what follows a '=' in the word, or NULL; `next` the word behind it, or NULL. */
 static int take_flag(const struct lp_option *option, const char *after, const char *next)
 {
-    if (!option->value && after)
+    if (option->is_set && after)
         return lp_app_fail(LP_EXIT_USAGE, "%s takes no value", option->name);
-    if (!option->value)
-        *option->is_set = true;
-    else if (after || next)
-        *option->value = after ? after : next;
-    else
+    if (!option->is_set && !after && !next)
         return lp_app_fail(LP_EXIT_USAGE, "%s needs a value after it", option->name);
+    if (!option->is_set)
+        return take_value(option, after ? after : next);
+    *option->is_set = true;
     return LP_EXIT_OK;
 }
 
@@ -48,7 +60,7 @@ int lp_options_read(const struct lp_option *options, uint32_t option_count, int 
         int status = take_flag(option, after.ptr, next);
         if (status != LP_EXIT_OK)
             return status;
-        i += option->value && !after.ptr;
+        i += !option->is_set && !after.ptr;
     }
     words[word_count] = NULL;
     return LP_EXIT_OK;

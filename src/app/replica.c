@@ -127,9 +127,9 @@ static int run(int argc, const char *const *argv)
     const char *sessions = NULL;
     const char *session = "local";
     const char *words[LP_WORDS_MAX + 1];
-    const struct lp_option options[] = {{"--listen", &listen, NULL},
-        {"--name", &settings.name, NULL}, {"--path", &settings.path, NULL},
-        {"--sessions", &sessions, NULL}, {"--session", &session, NULL}};
+    const struct lp_option options[] = {{"--listen", &listen, NULL, NULL},
+        {"--name", &settings.name, NULL, NULL}, {"--path", &settings.path, NULL, NULL},
+        {"--sessions", &sessions, NULL, NULL}, {"--session", &session, NULL, NULL}};
     int status = lp_options_read(options, 5, argc, argv, words);
     if (status == LP_EXIT_OK && words[0])
         status = lp_app_fail(LP_EXIT_USAGE, "there is a word too many: \"%s\"", words[0]);

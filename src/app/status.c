@@ -134,7 +134,8 @@ static int run(int argc, const char *const *argv)
     const char *admin = "127.0.0.1:8081";
     bool as_json = false;
     const char *words[LP_WORDS_MAX + 1];
-    const struct lp_option options[] = {{"--admin", &admin, NULL}, {"--json", NULL, &as_json}};
+    const struct lp_option options[] = {
+        {"--admin", &admin, NULL, NULL}, {"--json", NULL, &as_json, NULL}};
     int status = lp_options_read(options, 2, argc, argv, words);
     if (status == LP_EXIT_OK && words[0])
         status = lp_app_fail(LP_EXIT_USAGE, "there is a word too many: \"%s\"", words[0]);
