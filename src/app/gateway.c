@@ -229,8 +229,9 @@ static void say_start(struct gateway *g, uint64_t descriptors)
             "the limit (ulimit -n) or lower connections_max",
             (unsigned long long)descriptors, (unsigned long long)needed, conf->conn_max);
     if (conf->has_admin)
-        say(g, LP_LOG_INFO, "admin on http://%s/status",
-            lp_listener_text(g->listeners[conf->listen_count]));
+        say(g, LP_LOG_INFO, "admin on %s%s%s", conf->admin.is_unix ? "" : "http://",
+            lp_listener_text(g->listeners[conf->listen_count]),
+            conf->admin.is_unix ? "" : "/status");
     for (uint32_t i = 0; i < conf->listen_count; i++)
         say(g, LP_LOG_INFO, "listening on %s%s", conf->listens[i].is_unix ? "" : "http://",
             lp_listener_text(g->listeners[i]));

@@ -5,12 +5,15 @@
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "app/app.h"
 #include "wire/http1.h"
 
 enum { ANSWER_MAX = 64 << 20, TIMEOUT_S = 5, PORT_DIGITS = 6, READ_BYTES = 65536 };
+
+static const char UNIX[] = "unix:";
 
 static int refuse_connection(const char *admin, int sys_errno)
 {
@@ -19,15 +22,15 @@ static int refuse_connection(const char *admin, int sys_errno)
         strerror(sys_errno));
 }
 
-static int open_socket(const struct addrinfo *address)
+static int open_socket(const struct sockaddr *address, socklen_t len)
 {
     struct timeval timeout = {.tv_sec = TIMEOUT_S};
-    int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -1;
     (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
     (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
-    if (connect(fd, address->ai_addr, address->ai_addrlen) == 0)
+    if (connect(fd, address, len) == 0)
         return fd;
     int kept = errno;
     (void)close(fd);
@@ -35,7 +38,21 @@ static int open_socket(const struct addrinfo *address)
     return -1;
 }
 
-static int dial(const char *admin, struct lp_span host, uint16_t port, int *ret_fd)
+static int dial_unix(const char *admin, const char *path, int *ret_fd)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (!*path || strlen(path) >= sizeof address.sun_path)
+        return lp_app_fail(LP_EXIT_USAGE,
+            "--admin: a path of 1 to %zu bytes must follow unix:", sizeof address.sun_path - 1);
+    memcpy(address.sun_path, path, strlen(path));
+    int fd = open_socket((const struct sockaddr *)&address, sizeof address);
+    if (fd < 0)
+        return refuse_connection(admin, errno);
+    *ret_fd = fd;
+    return LP_EXIT_OK;
+}
+
+static int dial_host(const char *admin, struct lp_span host, uint16_t port, int *ret_fd)
 {
     char name[256];
     char service[PORT_DIGITS];
@@ -49,7 +66,7 @@ static int dial(const char *admin, struct lp_span host, uint16_t port, int *ret_
             LP_EXIT_FAILED, "the address %s is not known: %s", name, gai_strerror(err));
     int fd = -1;
     for (const struct addrinfo *a = list; a && fd < 0; a = a->ai_next)
-        fd = open_socket(a);
+        fd = open_socket(a->ai_addr, a->ai_addrlen);
     int kept = errno;
     freeaddrinfo(list);
     if (fd < 0)
@@ -58,11 +75,22 @@ static int dial(const char *admin, struct lp_span host, uint16_t port, int *ret_
     return LP_EXIT_OK;
 }
 
+static int dial(const char *admin, int *ret_fd)
+{
+    struct lp_span host;
+    uint16_t port;
+    if (strncmp(admin, UNIX, sizeof UNIX - 1) == 0)
+        return dial_unix(admin, admin + sizeof UNIX - 1, ret_fd);
+    int status = lp_options_address("--admin", admin, &host, &port);
+    return status == LP_EXIT_OK ? dial_host(admin, host, port, ret_fd) : status;
+}
+
 static int exchange(int fd, const char *admin, bool as_json, struct lp_buf *answer)
 {
     char request[512];
     int n = snprintf(request, sizeof request,
-        "GET /status HTTP/1.1\r\nHost: %s\r\nAccept: %s\r\nConnection: close\r\n\r\n", admin,
+        "GET /status HTTP/1.1\r\nHost: %s\r\nAccept: %s\r\nConnection: close\r\n\r\n",
+        strncmp(admin, UNIX, sizeof UNIX - 1) == 0 ? "localhost" : admin,
         as_json ? "application/json" : "text/plain");
     if (n <= 0 || (size_t)n >= sizeof request || send(fd, request, (size_t)n, MSG_NOSIGNAL) != n)
         return refuse_connection(admin, errno);
@@ -111,12 +139,8 @@ static int show(struct lp_span in, const char *admin)
 
 static int ask(const char *admin, bool as_json)
 {
-    struct lp_span host;
-    uint16_t port;
     int fd = -1;
-    int status = lp_options_address("--admin", admin, &host, &port);
-    if (status == LP_EXIT_OK)
-        status = dial(admin, host, port, &fd);
+    int status = dial(admin, &fd);
     if (status != LP_EXIT_OK)
         return status;
     struct lp_buf answer;
@@ -145,13 +169,14 @@ static int run(int argc, const char *const *argv)
 static int help(struct lp_buf *out)
 {
     return lp_app_text(out,
-        "Usage: limpet status [--admin HOST:PORT] [--json]\n"
+        "Usage: limpet status [--admin ADDRESS] [--json]\n"
         "\n"
         "Tells what a running gateway knows: its servers, their replicas with state and\n"
         "sessions, and the ids of its keys.\n"
         "\n"
-        "  --admin HOST:PORT  the gateway's admin listener (default 127.0.0.1:8081)\n"
-        "  --json             print JSON\n"
+        "  --admin ADDRESS  the gateway's admin listener, HOST:PORT or unix:/path.sock\n"
+        "                   (default 127.0.0.1:8081)\n"
+        "  --json           print JSON\n"
         "\n"
         "Example:\n"
         "  limpet status --json\n");

@@ -146,6 +146,23 @@ suite('limpet status', () => {
     assert.equal(status.servers[1].replicas.length, 1);
   });
 
+  test('an admin listener on a unix socket', async t => {
+    const socket = `unix:${path.join(folder(t), 'admin.sock')}`;
+    await said(1, ['status', '--admin', socket], /no gateway answers on unix:.*No such file/);
+    const proc = start(t, 'limpet gateway', LIMPET, ['gateway', '--listen',
+      `127.0.0.1:${await freePort()}`, '--admin', socket, '--key-file', keyFile(t),
+      'http://127.0.0.1:1/mcp']);
+    await proc.says(/admin on unix:\S+\/admin\.sock\n/);
+    await proc.says(/listening on/);
+    for (const flag of [['--admin', socket], [`--admin=${socket}`, '--json']]) {
+      const { code, stdout, stderr } = await limpet(['status', ...flag]);
+      assert.equal(code, 0, stderr);
+      assert.match(stdout, /Limpet \d+\.\d+\.\d+, ready|"ready":true/);
+    }
+    await said(64, ['status', '--admin', 'unix:'], /a path of 1 to 107 bytes must follow/);
+    await said(64, ['status', '--admin', `unix:/${'x'.repeat(107)}`], /a path of 1 to 107 bytes/);
+  });
+
   test('nobody there, a stranger there, nonsense: a sentence and status 1', async t => {
     const port = await freePort();
     await said(1, ['status', '--admin', `127.0.0.1:${port}`], /no gateway answers .*refused/);
