@@ -9,10 +9,11 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "io/log.h"
 #include "serve/guard.h"
 #include "wire/http1.h"
 
-enum { SLICE = 32768, ANSWER_MAX = 64 << 20, ANSWERS_MAX = 64 };
+enum { SLICE = 32768, ANSWER_MAX = 64 << 20, ANSWERS_MAX = 64, ENGINES_MAX = 64 };
 
 /* Small numbers: no slab id is one, since those carry a generation above. */
 enum page {
@@ -41,14 +42,15 @@ struct lp_admin {
     struct lp_admin_args args;
     struct lp_slab answers;
     struct lp_head head;
+    struct lp_metrics process; /* what no engine counts; written when it is asked for */
 };
 
 struct lp_admin *lp_admin_new(const struct lp_admin_args *args)
 {
-    struct lp_admin *admin = calloc(1, sizeof *admin);
+    struct lp_admin *admin = aligned_alloc(64, (sizeof *admin + 63) / 64 * 64);
     if (!admin)
         return NULL;
-    admin->args = *args;
+    *admin = (struct lp_admin){.args = *args};
     lp_slab_init(&admin->answers, sizeof(struct answer), ANSWERS_MAX);
     return admin;
 }
@@ -83,17 +85,27 @@ static struct lp_metrics_replica *list_replicas(const struct lp_admin *admin, ui
     return rows;
 }
 
-static int tell_metrics(const struct lp_admin *admin, struct lp_buf *out)
+/* The log is none of the engines': its counts stand in a block of their own. */
+static const struct lp_metrics *count_log(struct lp_admin *admin)
 {
-    const struct lp_metrics *blocks[64];
+    struct lp_log_trouble trouble = lp_log_trouble(admin->args.log);
+    admin->process.cells[LP_METRIC_LOG_LINES_LOST] = trouble.lost_lines;
+    admin->process.cells[LP_METRIC_LOG_REOPEN_FAILURES] = trouble.failed_reopens;
+    return &admin->process;
+}
+
+static int tell_metrics(struct lp_admin *admin, struct lp_buf *out)
+{
+    const struct lp_metrics *blocks[ENGINES_MAX + 1];
     uint32_t count = 0;
-    LP_ASSERT(admin->args.engine_count <= sizeof blocks / sizeof *blocks);
+    LP_ASSERT(admin->args.engine_count <= ENGINES_MAX);
     for (uint32_t i = 0; i < admin->args.engine_count; i++)
         blocks[i] = lp_engine_metrics(admin->args.engines[i]);
+    blocks[admin->args.engine_count] = count_log(admin);
     struct lp_metrics_replica *rows = list_replicas(admin, &count);
     if (!rows)
         return LP_ENOMEM;
-    int err = lp_metrics_print(blocks, admin->args.engine_count, rows, count, out);
+    int err = lp_metrics_print(blocks, admin->args.engine_count + 1, rows, count, out);
     free(rows);
     return err;
 }
@@ -162,7 +174,7 @@ static int tell_ready(const struct lp_admin *admin, struct lp_buf *out, uint16_t
 }
 
 static int make_page(
-    const struct lp_admin *admin, enum page page, struct lp_buf *out, uint16_t *ret_status)
+    struct lp_admin *admin, enum page page, struct lp_buf *out, uint16_t *ret_status)
 {
     switch (page) {
     case PAGE_LIVE:

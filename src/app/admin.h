@@ -6,6 +6,7 @@
 #include "gate/engine.h"
 
 struct lp_admin;
+struct lp_log;
 
 struct lp_admin_args {
     const struct lp_conf *conf;
@@ -13,6 +14,7 @@ struct lp_admin_args {
     /* Filled in before the loops run; outlives the admin. */
     struct lp_engine *const *engines;
     uint32_t engine_count;
+    struct lp_log *log; /* whose troubles are told; may be NULL. Outlives the admin */
     uint64_t start_us;
 };
 

@@ -134,6 +134,7 @@ static int start_workers(struct gateway *g)
         .keyring = &g->keyring,
         .engines = g->engines,
         .engine_count = g->count,
+        .log = g->log,
         .start_us = lp_clock_mono_us()};
     g->admin = lp_admin_new(&args);
     int err = g->admin ? LP_OK : LP_ENOMEM;
@@ -252,7 +253,8 @@ static void on_hangup(void *ctx)
     struct gateway *g = ctx;
     lp_log_reopen(g->log);
     say(g, LP_LOG_WARN,
-        "SIGHUP: the log was reopened; the configuration is not read again in this release, "
+        "SIGHUP: the log file is opened again; the configuration is not read again in this "
+        "release, "
         "restart for that (no session is lost)");
 }
 

@@ -19,11 +19,12 @@
 enum { WAITING_MAX_DEFAULT = 1024 * 1024, SENTENCE_MAX = 1024, CLOSE_WAIT_S = 1 };
 
 struct lp_log {
-    pthread_mutex_t mutex; /* over all that follows but `path`, `line` and `fd` */
+    pthread_mutex_t mutex; /* over all that follows up to `thread` */
     pthread_cond_t wake;   /* the writer has something to do */
     pthread_cond_t gone;   /* the writer has ended */
     struct lp_buf waiting;
-    uint64_t dropped_lines;
+    uint64_t dropped_lines; /* not said yet */
+    struct lp_log_trouble trouble;
     bool is_idle; /* the writer waits */
     bool must_reopen;
     bool is_closing;
@@ -32,6 +33,7 @@ struct lp_log {
     char *path;          /* NULL: stderr */
     lp_log_line_fn line; /* or NULL */
     int fd;              /* the writer's */
+    bool is_losing;      /* the writer's: it has been told on stderr */
 };
 
 static int open_file(const char *path)
@@ -49,7 +51,8 @@ static uint64_t count_lines(struct lp_span lines)
 
 /* The writer */
 
-/* How much of `text` was written; less than all when the file does not take it. */
+/* How much of `text` was written; less than all when the file does not take it, and then errno says
+ * why. */
 static size_t write_all(int fd, struct lp_span text)
 {
     size_t done = 0;
@@ -82,6 +85,25 @@ static void say_dropped(struct lp_log *log, struct lp_buf *out, uint64_t count)
     make_line(log, out, LP_LOG_WARN, lp_span(text, (size_t)n));
 }
 
+/* To standard error, for what the log file itself cannot be trusted with. Never waits: nobody may
+ * be reading there. */
+static void tell_stderr(struct lp_log *log, const char *fmt, ...) LP_PRINTF(2, 3);
+static void tell_stderr(struct lp_log *log, const char *fmt, ...)
+{
+    char text[SENTENCE_MAX];
+    struct pollfd out = {.fd = STDERR_FILENO, .events = POLLOUT};
+    struct lp_buf line;
+    va_list args;
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    lp_buf_init(&line, (size_t)4 * SENTENCE_MAX);
+    make_line(log, &line, LP_LOG_ERROR, lp_span_str(text));
+    if (log->path && poll(&out, 1, 0) == 1 && (out.revents & POLLOUT))
+        (void)!write(STDERR_FILENO, lp_buf_span(&line).ptr, line.len);
+    lp_buf_release(&line);
+}
+
 static void reopen(struct lp_log *log)
 {
     int fd = log->path ? open_file(log->path) : -1;
@@ -89,9 +111,24 @@ static void reopen(struct lp_log *log)
         (void)close(log->fd);
         log->fd = fd;
     } else if (log->path) {
-        lp_log_say(
-            log, LP_LOG_ERROR, "cannot open the log file %s again: %s", log->path, strerror(errno));
+        const char *why = strerror(errno);
+        tell_stderr(log, "cannot open the log file %s again: %s; the old one is still written to",
+            log->path, why);
+        lp_log_say(log, LP_LOG_ERROR, "cannot open the log file %s again: %s", log->path, why);
+        (void)pthread_mutex_lock(&log->mutex);
+        log->trouble.failed_reopens++;
+        (void)pthread_mutex_unlock(&log->mutex);
     }
+}
+
+/* Told once for each time that it begins. */
+static void tell_losing(struct lp_log *log, bool is_losing, const char *why)
+{
+    if (is_losing && !log->is_losing)
+        tell_stderr(log,
+            "log lines for %s are lost: %s; make room, then SIGHUP opens the file again",
+            log->path ? log->path : "standard error", why);
+    log->is_losing = is_losing;
 }
 
 /* What the writer does outside the mutex. Returns lines that were lost. */
@@ -101,8 +138,11 @@ static uint64_t write_out(
     if (must_reopen)
         reopen(log);
     size_t done = write_all(log->fd, lp_buf_span(lines));
-    uint64_t lost = done < lines->len ? count_lines(lp_span_from(lp_buf_span(lines), done)) : 0;
+    int err = done < lines->len ? errno : 0;
+    uint64_t lost = err ? count_lines(lp_span_from(lp_buf_span(lines), done)) : 0;
     lp_buf_clear(lines);
+    tell_losing(
+        log, lost || dropped, err ? strerror(err) : "they come faster than they are written");
     if (lost || !dropped)
         return lost + dropped; /* still no room: said later */
     say_dropped(log, lines, dropped);
@@ -142,6 +182,8 @@ static void *run_writer(void *arg)
         uint64_t lost = write_out(log, &lines, dropped, must_reopen);
         (void)pthread_mutex_lock(&log->mutex);
         log->dropped_lines += lost;
+        /* What was dropped for want of room is in both: it was counted when it was dropped. */
+        log->trouble.lost_lines += lost > dropped ? lost - dropped : 0;
     }
     lp_buf_release(&lines);
     log->is_gone = true;
@@ -157,8 +199,10 @@ void lp_log_take(struct lp_log *log, struct lp_span lines)
     if (!log || !lines.len)
         return;
     (void)pthread_mutex_lock(&log->mutex);
-    if (lp_buf_append(&log->waiting, lines))
+    if (lp_buf_append(&log->waiting, lines)) {
         log->dropped_lines += count_lines(lines);
+        log->trouble.lost_lines += count_lines(lines);
+    }
     if (log->is_idle)
         (void)pthread_cond_signal(&log->wake);
     log->is_idle = false; /* one signal is enough */
@@ -188,6 +232,17 @@ void lp_log_reopen(struct lp_log *log)
     log->must_reopen = true;
     (void)pthread_cond_signal(&log->wake);
     (void)pthread_mutex_unlock(&log->mutex);
+}
+
+struct lp_log_trouble lp_log_trouble(struct lp_log *log)
+{
+    struct lp_log_trouble trouble = {0};
+    if (!log)
+        return trouble;
+    (void)pthread_mutex_lock(&log->mutex);
+    trouble = log->trouble;
+    (void)pthread_mutex_unlock(&log->mutex);
+    return trouble;
 }
 
 static void release(struct lp_log *log)

@@ -1,6 +1,7 @@
 /* The log: lines of all loops in one file or on stderr, written by a thread of its own, so that a
  * pipe nobody reads or a full disk never holds up a loop. What finds no room is dropped, counted,
- * and said as soon as there is room again. A line is never torn by another loop's line. */
+ * said on stderr when that begins, and said in the log as soon as there is room again. A line is
+ * never torn by another loop's line. */
 #ifndef LP_IO_LOG_H
 #define LP_IO_LOG_H
 
@@ -35,7 +36,14 @@ void lp_log_take(struct lp_log *log, struct lp_span lines);
 void lp_log_say(struct lp_log *log, enum lp_log_level level, const char *fmt, ...) LP_PRINTF(3, 4);
 
 /* Opens the file again under its name (after a rotation): later lines go there. Nothing for stderr.
- * When it cannot be opened the old file stays in use and says so. */
+ * When it cannot be opened the old file stays in use and says so, and so does stderr. */
 void lp_log_reopen(struct lp_log *log);
+
+/* What went wrong since the log was opened. From any thread; nothing when `log` is NULL. */
+struct lp_log_trouble {
+    uint64_t lost_lines;
+    uint64_t failed_reopens;
+};
+struct lp_log_trouble lp_log_trouble(struct lp_log *log);
 
 #endif

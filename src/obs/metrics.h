@@ -40,6 +40,10 @@
         "GET streams closed because the upstream said 409 to a newer one")                         \
     X(LARGE_BODIES, "limpet_large_bodies_bytes", gauge,                                            \
         "Memory of the request bodies over 64 KiB that are held now")                              \
+    X(LOG_LINES_LOST, "limpet_log_lines_lost_total", counter,                                      \
+        "Log lines that could not be written")                                                     \
+    X(LOG_REOPEN_FAILURES, "limpet_log_reopen_failures_total", counter,                            \
+        "Times that the log file could not be opened again")                                       \
     X(BYTES_TO_CLIENTS, "limpet_bytes_to_clients_total", counter, "Body bytes sent to clients")    \
     X(BYTES_TO_REPLICAS, "limpet_bytes_to_replicas_total", counter, "Body bytes sent to replicas")
 

@@ -10,7 +10,7 @@ import { conf, urls } from './lib/replicas.mjs';
 import { rawClient, rawExchange, requestText } from './lib/raw.mjs';
 import { answerOf, post, request, Session, SESSION, toolCall } from './lib/rpc.mjs';
 import { tinies, tiny } from './lib/tiny.mjs';
-import { readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 
 // Prometheus text -> { 'name{labels}': value }; fails on a line that is none.
@@ -155,6 +155,35 @@ suite('the log', () => {
     await limpet.record(r => r.rpc_method === 'tools/call');
     assert.ok(!limpet.proc.log.includes('s3cr3t'));
     assert.ok(!limpet.proc.log.includes(session.id.slice(10, 60)));
+  });
+
+  test('a full disk: stderr says it once, the lines are counted', async t => {
+    const limpet = await gateway(t, { replicas: urls(await tinies(t, 1)),
+      flags: ['--log-file', '/dev/full'] });
+    await limpet.proc.says(/log lines for \/dev\/full are lost: No space left on device; make room/);
+    await sleep(300); // the lines of the start are all written, or rather lost
+    const before = (await metrics(limpet)).limpet_log_lines_lost_total;
+    assert.ok(before >= 3, `the lines of the start: ${before}`);
+    for (let i = 0; i < 5; i++) {
+      await Session.open(limpet.url);
+      await sleep(20);
+    }
+    await sleep(300);
+    const after = (await metrics(limpet)).limpet_log_lines_lost_total;
+    assert.equal(after - before, 10, 'a line for each request');
+    assert.equal(limpet.proc.log.match(/are lost/g).length, 1);
+    assert.equal((await metrics(limpet)).limpet_log_reopen_failures_total, 0);
+  });
+
+  test('SIGHUP with a log folder that is gone: stderr says it, and it is counted', async t => {
+    const dir = path.join(folder(t), 'log');
+    mkdirSync(dir);
+    const limpet = await gateway(t, { replicas: urls(await tinies(t, 1)),
+      flags: ['--log-file', path.join(dir, 'limpet.log')] });
+    rmSync(dir, { recursive: true });
+    limpet.proc.kill('SIGHUP');
+    await limpet.proc.says(/cannot open the log file \S+ again: No such file or directory; the old/);
+    assert.equal((await metrics(limpet)).limpet_log_reopen_failures_total, 1);
   });
 
   test('log.file: lines go there', async t => {

@@ -118,6 +118,70 @@ static uint64_t lines_accounted_for(void)
     return count;
 }
 
+/* stderr as a file, until `end_stderr` puts it into `text`. */
+static int begin_stderr(void)
+{
+    int kept = dup(STDERR_FILENO);
+    int fd = open(moved, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    assert_true(kept >= 0 && fd >= 0 && dup2(fd, STDERR_FILENO) == STDERR_FILENO);
+    (void)close(fd);
+    return kept;
+}
+
+static void end_stderr(int kept)
+{
+    assert_int_equal(dup2(kept, STDERR_FILENO), STDERR_FILENO);
+    (void)close(kept);
+    read_file(moved);
+}
+
+/* A full disk: every line that is lost is counted, and stderr hears of it once, not each time. */
+static void a_full_disk_is_told_on_stderr(void **state)
+{
+    (void)state;
+    int kept = begin_stderr();
+    struct lp_log *log = open_log(&(struct lp_log_args){.path = "/dev/full"});
+    for (int i = 0; i < 20; i++) {
+        lp_log_take(log, LP_SPAN("one\ntwo\n"));
+        usleep(2000);
+    }
+    for (int i = 0; i < 1000 && lp_log_trouble(log).lost_lines < 40; i++)
+        usleep(1000);
+    assert_int_equal(lp_log_trouble(log).lost_lines, 40);
+    assert_int_equal(lp_log_trouble(log).failed_reopens, 0);
+    lp_log_close(log);
+    end_stderr(kept);
+    assert_span(lp_buf_span(&text),
+        "log lines for /dev/full are lost: No space left on device; make room, then SIGHUP opens "
+        "the file again\n");
+    assert_int_equal(lp_log_trouble(NULL).lost_lines, 0);
+}
+
+/* The file's folder is gone: the old file is written to, stderr says so, and it is counted. */
+static void a_file_that_cannot_be_opened_again_is_told_on_stderr(void **state)
+{
+    (void)state;
+    char inside[96];
+    (void)snprintf(inside, sizeof inside, "%s/log", path);
+    assert_int_equal(mkdir(path, 0700), 0);
+    int kept = begin_stderr();
+    struct lp_log *log = open_log(&(struct lp_log_args){.path = inside});
+    assert_int_equal(unlink(inside) || rmdir(path), 0);
+    lp_log_reopen(log);
+    for (int i = 0; i < 1000 && !lp_log_trouble(log).failed_reopens; i++)
+        usleep(1000);
+    assert_int_equal(lp_log_trouble(log).failed_reopens, 1);
+    assert_int_equal(lp_log_trouble(log).lost_lines, 0);
+    lp_log_close(log);
+    end_stderr(kept);
+    char wanted[256];
+    (void)snprintf(wanted, sizeof wanted,
+        "cannot open the log file %s again: No such file or directory; the old one is still "
+        "written to\n",
+        inside);
+    assert_span(lp_buf_span(&text), wanted);
+}
+
 /* A pipe that nobody reads: the callers go on, what is too much is counted and said later. */
 static void a_stuck_log_drops_and_says_so(void **state)
 {
@@ -281,6 +345,8 @@ int main(void)
         T(a_stuck_log_drops_and_says_so),
         T(closing_a_stuck_log_takes_a_second_at_most),
         T(a_full_disk_is_counted),
+        T(a_full_disk_is_told_on_stderr),
+        T(a_file_that_cannot_be_opened_again_is_told_on_stderr),
         T(another_owner_may_have_made_it_non_blocking),
         T(a_rotated_file_is_opened_again),
         T(a_file_that_cannot_be_opened_again_is_kept),
