@@ -127,6 +127,21 @@ int lp_file_write(const char *path, struct lp_span content, uint32_t mode, struc
     return LP_OK;
 }
 
+int lp_file_may_append(const char *path, struct lp_buf *why)
+{
+    char folder[PATH_MAX];
+    struct stat info;
+    if (stat(path, &info) == 0) {
+        if (S_ISDIR(info.st_mode))
+            return complain(why, "write to", path, EISDIR);
+        return eaccess(path, W_OK) ? complain(why, "write to", path, errno) : LP_OK;
+    }
+    if (errno != ENOENT)
+        return complain(why, "write to", path, errno);
+    directory_of(path, folder);
+    return eaccess(folder, W_OK | X_OK) ? complain(why, "make a file in", folder, errno) : LP_OK;
+}
+
 /* The key file */
 
 /* 0 or the errno. Directories that are there are left as they are. */
@@ -218,6 +233,25 @@ int lp_key_file_open(
     if (!err)
         *ret_made = made == 0;
     return err;
+}
+
+int lp_key_file_may_be_made(const char *path, struct lp_buf *why)
+{
+    char folder[PATH_MAX];
+    (void)snprintf(folder, sizeof folder, "%s", path);
+    do { /* missing folders would be made too: the nearest that is there decides */
+        char inside[PATH_MAX];
+        memcpy(inside, folder, sizeof inside);
+        directory_of(inside, folder);
+    } while (eaccess(folder, F_OK) && errno == ENOENT && strchr(folder, '/') && folder[1]);
+    struct stat info;
+    int err = stat(folder, &info) ? errno : S_ISDIR(info.st_mode) ? 0 : ENOTDIR;
+    if (!err && eaccess(folder, W_OK | X_OK))
+        err = errno;
+    if (!err)
+        return LP_OK;
+    (void)complain_of_key(why, "make the key file", path, err);
+    return LP_EIO;
 }
 
 /* Entropy */

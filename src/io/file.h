@@ -22,6 +22,14 @@ LP_MUST int lp_file_write(
 LP_MUST int lp_key_file_open(
     const char *path, struct lp_span fresh, struct lp_buf *out, bool *ret_made, struct lp_buf *why);
 
+/* Whether a log could be opened at `path`: a file that may be appended to, or made. Changes
+ * nothing. Errors as lp_file_read. */
+LP_MUST int lp_file_may_append(const char *path, struct lp_buf *why);
+
+/* Whether lp_key_file_open could make the file that is not there yet. Changes nothing. LP_EIO with
+ * a sentence in `why`. */
+LP_MUST int lp_key_file_may_be_made(const char *path, struct lp_buf *why);
+
 /* `n` random bytes from the kernel; waits for its pool at boot. */
 void lp_io_random(void *room, size_t n);
 

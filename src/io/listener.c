@@ -19,7 +19,7 @@ struct lp_listener {
 struct opening {
     const struct lp_listener_args *args;
     struct lp_loop *const *loops;
-    uint32_t loop_count;
+    uint32_t loop_count; /* 0: a mere probe, which leaves nothing behind */
     struct lp_buf *why;
 };
 
@@ -43,6 +43,10 @@ static int complain(const struct opening *o, const struct lp_address *address, i
                 ? "use a port from 1024 on, or give the program CAP_NET_BIND_SERVICE"
                 : "its folder must be writable for the user that runs Limpet");
         return LP_EIO;
+    case ENOENT: /* a unix socket's */
+        (void)!lp_buf_printf(o->why,
+            "cannot listen on %s: its folder is not there; make it, or choose another path", text);
+        return LP_EIO;
     default:
         (void)!lp_buf_printf(o->why, "cannot listen on %s: %s", text, strerror(sys_errno));
         return LP_EIO;
@@ -55,9 +59,9 @@ static void set_option(int fd, int level, int name)
     (void)setsockopt(fd, level, name, &on, sizeof on);
 }
 
-/* A listening socket, or the negative errno. Without `is_shared` it succeeds only when nobody else,
- * this process included, listens there. The port that was chosen is written to the address. */
-static int listen_on(struct lp_address *address, bool is_shared)
+/* A bound socket, or the negative errno. Without `is_shared` it succeeds only when nobody else,
+ * this process included, listens there. */
+static int bind_socket(const struct lp_address *address, bool is_shared)
 {
     int family = address->u.any.sa_family;
     int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -71,14 +75,26 @@ static int listen_on(struct lp_address *address, bool is_shared)
         set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY);
     if (is_shared)
         set_option(fd, SOL_SOCKET, SO_REUSEPORT);
+    if (bind(fd, &address->u.any, address->len) == 0)
+        return fd;
+    int err = -errno;
+    (void)close(fd);
+    return err;
+}
+
+/* The same, listening. The port that was chosen is written to the address. */
+static int listen_on(struct lp_address *address, bool is_shared)
+{
+    int fd = bind_socket(address, is_shared);
+    if (fd < 0)
+        return fd;
     socklen_t len = sizeof address->u;
-    if (bind(fd, &address->u.any, address->len) || listen(fd, SOMAXCONN) ||
-        (family != AF_UNIX && getsockname(fd, &address->u.any, &len))) {
-        int err = -errno;
-        (void)close(fd);
-        return err;
-    }
-    return fd;
+    bool is_unix = address->u.any.sa_family == AF_UNIX;
+    if (listen(fd, SOMAXCONN) == 0 && (is_unix || !getsockname(fd, &address->u.any, &len)))
+        return fd;
+    int err = -errno;
+    (void)close(fd);
+    return err;
 }
 
 static int open_door(
@@ -101,9 +117,14 @@ static int open_door(
  * processes that start in the same few microseconds can slip through here, no others. */
 static int bind_tcp(const struct opening *o, struct lp_address *address)
 {
-    int fd = listen_on(address, false);
+    bool is_probe = o->loop_count == 0;
+    int fd = is_probe ? bind_socket(address, false) : listen_on(address, false);
     if (fd < 0)
         return complain(o, address, -fd);
+    if (is_probe) {
+        (void)close(fd);
+        return LP_OK;
+    }
     if (o->loop_count == 1)
         return open_door(o, o->loops[0], fd, address);
     (void)close(fd);
@@ -131,25 +152,43 @@ static int knock(const struct lp_address *address)
     return err == EAGAIN ? 0 : err; /* a full backlog has an owner */
 }
 
-/* Removes what a dead process left. Only a socket that refuses is that. */
+/* Whether the folder of the path takes a new name. */
+static int check_folder(const struct opening *o, const struct lp_address *address)
+{
+    char folder[sizeof address->u.un.sun_path];
+    const char *path = address->u.un.sun_path;
+    const char *slash = strrchr(path, '/');
+    size_t len = slash && slash > path ? (size_t)(slash - path) : 1;
+    memcpy(folder, slash ? path : ".", len);
+    folder[len] = 0;
+    return eaccess(folder, W_OK | X_OK) ? complain(o, address, errno) : LP_OK;
+}
+
+/* Removes what a dead process left, unless this is a mere probe. Only a socket that refuses is
+ * that.
+ */
 static int clear_path(const struct opening *o, const struct lp_address *address)
 {
     const char *path = address->u.un.sun_path;
+    bool is_probe = o->loop_count == 0;
     struct stat info;
-    if (lstat(path, &info))
-        return errno == ENOENT ? LP_OK : complain(o, address, errno);
+    if (lstat(path, &info)) {
+        if (errno != ENOENT)
+            return complain(o, address, errno);
+        return is_probe ? check_folder(o, address) : LP_OK;
+    }
     if (!S_ISSOCK(info.st_mode)) {
         (void)!lp_buf_printf(o->why,
             "cannot listen on unix:%s: there is a file that is no socket; remove it, or choose "
             "another path",
             path);
-        return LP_EEXISTS;
+        return LP_EIO;
     }
     int err = knock(address);
     if (err == 0)
         return complain(o, address, EADDRINUSE);
     if (err == ECONNREFUSED)
-        err = unlink(path) ? errno : 0;
+        err = !is_probe && unlink(path) ? errno : 0;
     return err ? complain(o, address, err) : LP_OK;
 }
 
@@ -158,7 +197,7 @@ static int clear_path(const struct opening *o, const struct lp_address *address)
 static int bind_unix(const struct opening *o, struct lp_address *address)
 {
     int err = clear_path(o, address);
-    if (err)
+    if (err || o->loop_count == 0)
         return err;
     int first = listen_on(address, false);
     if (first < 0)
@@ -245,6 +284,16 @@ int lp_listener_open(const struct lp_listener_args *args, struct lp_loop *const 
     (void)lp_address_text(&listener->addresses[0], listener->text);
     *ret = listener;
     return LP_OK;
+}
+
+int lp_listener_probe(const struct lp_listener_args *args, struct lp_buf *why)
+{
+    struct opening o = {.args = args, .why = why};
+    struct lp_listener listener = {.count = 0};
+    int err = bind_all(&o, &listener);
+    if (!err)
+        lp_buf_clear(why);
+    return err;
 }
 
 uint16_t lp_listener_port(const struct lp_listener *listener)

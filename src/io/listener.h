@@ -32,6 +32,10 @@ struct lp_listener_args {
 LP_MUST int lp_listener_open(const struct lp_listener_args *args, struct lp_loop *const *loops,
     uint32_t loop_count, struct lp_buf *why, struct lp_listener **ret);
 
+/* Whether lp_listener_open would succeed just now: the same errors and sentences. Nobody can
+ * connect meanwhile, and nothing is removed. */
+LP_MUST int lp_listener_probe(const struct lp_listener_args *args, struct lp_buf *why);
+
 /* The port that is bound; 0 for unix. */
 uint16_t lp_listener_port(const struct lp_listener *listener);
 

@@ -1,6 +1,6 @@
 // The small commands: key, config, status, and help; and what the admin listener tells whom.
 import assert from 'node:assert/strict';
-import { statSync, writeFileSync } from 'node:fs';
+import { chmodSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
 import net from 'node:net';
 import path from 'node:path';
@@ -100,14 +100,56 @@ suite('limpet key', () => {
 
 suite('limpet config', () => {
   test('check: right, or every problem and status 2', async t => {
-    const { code, stdout } = await limpet(['config', 'check', 'http://a/mcp', 'http://b/mcp']);
-    assert.equal(code, 0);
+    const flags = ['--key-file', keyFile(t, newKey()), '--listen', `127.0.0.1:${await freePort()}`,
+      '--admin', 'off'];
+    const { code, stdout, stderr: nothing } = await limpet(
+      ['config', 'check', ...flags, 'http://a/mcp', 'http://b/mcp']);
+    assert.equal(code, 0, nothing);
     assert.equal(stdout, 'The configuration is right: 1 server, 2 replicas.\n');
     const file = path.join(folder(t), 'limpet.yaml');
     writeFileSync(file, 'replicas: [http://a/mcp]\nthreads: 0\nlistn: x\n');
     const { code: refused, stderr } = await limpet(['config', 'check', '-c', file]);
     assert.equal(refused, 2);
     assert.equal(stderr.trimEnd().split('\n').length, 2);
+  });
+
+  test('check looks at key file, log file and addresses, and changes nothing there', async t => {
+    const dir = folder(t);
+    const [key, log, socket] = ['key', 'log', 'a.sock'].map(name => path.join(dir, name));
+    const port = await freePort();
+    const args = ['config', 'check', '--key-file', key, '--log-file', log, '--listen',
+      `127.0.0.1:${port}`, '--admin', `unix:${socket}`, 'http://a/mcp'];
+    const { code, stdout, stderr } = await limpet(args);
+    assert.equal(code, 0, stderr);
+    assert.match(stdout, /^The key file \S+\/key is not there yet; limpet gateway makes it\.\nThe conf/);
+    assert.deepEqual(readdirSync(dir), []);
+    const taken = net.createServer();
+    await new Promise(resolve => taken.listen(port, '127.0.0.1', resolve));
+    t.after(() => taken.close());
+    const busy = await limpet(args);
+    assert.equal(busy.code, 0, busy.stderr);
+    assert.match(busy.stdout, /Note: cannot listen on 127\.0\.0\.1:\d+: the address is in use; if that/);
+    assert.match(busy.stdout, /gateway to be restarted, all is well, else stop the other program/);
+  });
+
+  test('check tells all that is wrong with them, and what to do', async t => {
+    const open = keyFile(t, newKey());
+    chmodSync(open, 0o644);
+    const wrong = [['--key-file', open, /key file \S+ can be read or changed by others.*run: chmod 600/],
+      ['--log-file', '/nowhere/log', /cannot make a file in \/nowhere: .*; name a log file that can/],
+      ['--listen', '192.0.2.1:80', /192\.0\.2\.1:80: this machine has no such address; use one/],
+      ['--admin', `unix:${open}`, /unix:\S+: there is a file that is no socket; remove it, or/]];
+    const flags = wrong.flatMap(([flag, value]) => [flag, value]);
+    const { code, stdout, stderr } = await limpet(['config', 'check', ...flags, 'http://a/mcp']);
+    assert.equal(code, 2, stderr);
+    assert.equal(stdout, '');
+    for (const [, , message] of wrong) assert.match(stderr, message);
+    assert.equal(stderr.trimEnd().split('\n').length, wrong.length);
+    for (const [key, message] of [[keyFile(t, 'x'), /:1: this is no key/],
+      [`${open}/key`, /cannot make the key file \S+\/key\/key: Not a directory; name another place/]]) {
+      await said(2, ['config', 'check', '--key-file', key, '--listen',
+        `127.0.0.1:${await freePort()}`, '--admin', 'off', 'http://a/mcp'], message);
+    }
   });
 
   test('show prints what a second show takes as it is', async t => {

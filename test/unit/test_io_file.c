@@ -223,6 +223,42 @@ static void a_key_file_that_cannot_be(void **state)
     assert_why("; name another place with --key-file");
 }
 
+/* What a check of the configuration asks: the same refusals, and nothing is made. */
+static void what_could_be_made_is_known_without_making_it(void **state)
+{
+    (void)state;
+    char inside[160], deep[200];
+    (void)snprintf(inside, sizeof inside, "%s/log", path);
+    (void)snprintf(deep, sizeof deep, "%s/a/b/key", dir);
+    assert_int_equal(lp_file_may_append(path, &why), LP_OK);
+    assert_int_equal(lp_key_file_may_be_made(path, &why), LP_OK);
+    assert_int_equal(lp_key_file_may_be_made(deep, &why), LP_OK);
+    assert_int_equal(access(path, F_OK), -1);
+    assert_int_equal(lp_file_write(path, LP_SPAN("x"), 0600, &why), LP_OK);
+    assert_int_equal(lp_file_may_append(path, &why), LP_OK);
+    assert_int_equal(why.len, 0);
+    assert_int_equal(lp_file_may_append(dir, &why), LP_EIO);
+    assert_why("Is a directory");
+    lp_buf_clear(&why);
+    assert_int_equal(lp_file_may_append(inside, &why), LP_EIO);
+    assert_why("Not a directory");
+    lp_buf_clear(&why);
+    assert_int_equal(lp_key_file_may_be_made(inside, &why), LP_EIO);
+    assert_why("Not a directory; name another place with --key-file");
+    lp_buf_clear(&why);
+    assert_int_equal(lp_file_may_append(deep, &why), LP_ENOT_FOUND);
+    assert_why("cannot make a file in ");
+    lp_buf_clear(&why);
+    bool is_root = geteuid() == 0;
+    assert_int_equal(is_root ? seteuid(65534) : chmod(dir, 0500), 0);
+    int err = lp_key_file_may_be_made(deep, &why);
+    int log_err = lp_file_may_append(deep, &why);
+    assert_int_equal(is_root ? seteuid(0) : chmod(dir, 0700), 0);
+    assert_int_equal(err, LP_EIO);
+    assert_true(log_err == LP_EIO || log_err == LP_ENOT_FOUND);
+    assert_why("Permission denied; give it to the user that runs Limpet");
+}
+
 /* Root may read everything, so it plays somebody else here. */
 static void a_key_file_of_somebody_else(void **state)
 {
@@ -263,6 +299,7 @@ int main(void)
         T(who_may_read_the_key),
         T(a_key_file_that_cannot_be),
         T(a_key_file_of_somebody_else),
+        T(what_could_be_made_is_known_without_making_it),
         cmocka_unit_test(entropy_differs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

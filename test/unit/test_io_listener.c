@@ -153,9 +153,9 @@ static void bad_addresses_are_explained(void **state)
             "the name is not known here; use an"},
         {{.host = LP_SPAN("")}, LP_EUNREACHABLE, "the name is not known here; use an"},
         {{.host = {path, 199}, .is_unix = true}, LP_EUNREACHABLE, "longer than 107 bytes"},
-        {{.host = LP_SPAN("/tmp"), .is_unix = true}, LP_EEXISTS,
-            "a file that is no socket; remove it"},
-        {{.host = LP_SPAN("/tmp/lp-none/x/y"), .is_unix = true}, LP_EIO, "No such file"},
+        {{.host = LP_SPAN("/tmp"), .is_unix = true}, LP_EIO, "a file that is no socket; remove it"},
+        {{.host = LP_SPAN("/tmp/lp-none/x/y"), .is_unix = true}, LP_EIO,
+            "its folder is not there; make it"},
         {{.host = LP_SPAN("/dev/null/x"), .is_unix = true}, LP_EIO, "Not a directory"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -163,7 +163,47 @@ static void bad_addresses_are_explained(void **state)
         assert_int_equal(try_listen(*state, rows[i].args, &listener), rows[i].error);
         assert_why(rows[i].why);
         assert_null(listener);
+        lp_buf_clear(&why);
+        assert_int_equal(lp_listener_probe(&rows[i].args, &why), rows[i].error);
+        assert_why(rows[i].why);
     }
+}
+
+static void unix_path(char room[64])
+{
+    (void)snprintf(room, 64, "/tmp/lp-test-listen.%d", getpid());
+    (void)unlink(room);
+}
+
+/* A probe says what a start would say, and leaves nothing behind: no port, no file, no hole. */
+static void a_probe_leaves_nothing_behind(void **state)
+{
+    struct engine *e = *state;
+    struct lp_listener *listener = listen_at(e, "127.0.0.1", false);
+    struct lp_listener_args args = {
+        .host = LP_SPAN("127.0.0.1"), .port = lp_listener_port(listener)};
+    assert_int_equal(lp_listener_probe(&args, &why), LP_EEXISTS);
+    assert_why("the address is in use");
+    close(connect_peer(e, listener));
+    lp_io_doors_close(e->loop, true);
+    lp_listener_free(listener);
+    assert_int_equal(lp_listener_probe(&args, &why), LP_OK);
+    assert_int_equal(why.len, 0);
+    char path[64];
+    unix_path(path);
+    args = (struct lp_listener_args){.host = lp_span_str(path), .is_unix = true};
+    assert_int_equal(lp_listener_probe(&args, &why), LP_OK);
+    assert_int_equal(access(path, F_OK), -1);
+    struct lp_address at;
+    assert_int_equal(lp_address_unix(lp_span_str(path), &at), LP_OK);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, &at.u.any, at.len), 0);
+    assert_int_equal(listen(fd, 1), 0);
+    assert_int_equal(lp_listener_probe(&args, &why), LP_EEXISTS);
+    close(fd);
+    assert_int_equal(lp_listener_probe(&args, &why), LP_OK);
+    assert_int_equal(access(path, F_OK), 0); /* what a dead process left is for the start */
+    assert_int_equal(unlink(path), 0);
 }
 
 static void a_low_port_needs_a_privilege(void **state)
@@ -191,12 +231,6 @@ static void a_low_port_needs_a_privilege(void **state)
 }
 
 /* Unix sockets */
-
-static void unix_path(char room[64])
-{
-    (void)snprintf(room, 64, "/tmp/lp-test-listen.%d", getpid());
-    (void)unlink(room);
-}
 
 static int dial_unix(const char *path)
 {
@@ -424,6 +458,7 @@ int main(void)
         T(ipv6_and_names),
         T(a_wildcard_listener_tells_the_address_that_was_used),
         T(bad_addresses_are_explained),
+        T(a_probe_leaves_nothing_behind),
         T(a_low_port_needs_a_privilege),
         T(a_unix_listener_knows_its_clients),
         T(a_stale_unix_socket_is_replaced_a_living_one_is_not),
