@@ -210,7 +210,7 @@ static void on_item(struct lp_links *links, struct lp_link *link, const struct l
 {
     switch (item->kind) {
     case LP_HTTP1_NONE:
-        break;
+        LP_UNREACHABLE();
     case LP_HTTP1_HEAD:
         on_head(links, link, item->head);
         break;

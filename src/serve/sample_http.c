@@ -61,8 +61,7 @@ static void forget(struct lp_sample *sample, lp_id id)
 void lp_sample_drop(struct lp_sample *sample, lp_id id)
 {
     struct lp_sample_request *r = lp_sample_request_get(sample, id);
-    if (!r)
-        return;
+    LP_ASSERT(r);
     if (r->is_sse)
         lp_link_send_end(&sample->links, r->stream);
     else
@@ -95,17 +94,16 @@ static struct lp_head *new_head(struct lp_sample *sample, uint16_t status)
 static void push(struct lp_sample *sample, lp_id id)
 {
     bool takes_more = true;
-    struct lp_sample_request *r;
-    while ((r = lp_sample_request_get(sample, id)) && r->out.buf.len && takes_more) {
+    struct lp_sample_request *r = lp_sample_request_get(sample, id);
+    LP_ASSERT(r); /* and it stays: a connection that is lost meanwhile is told at the flush */
+    while (r->out.buf.len && takes_more) {
         struct lp_span slice = lp_buf_span(&r->out.buf);
         if (slice.len > SLICE)
             slice.len = SLICE;
         takes_more = lp_link_send_body(&sample->links, r->stream, slice);
-        r = lp_sample_request_get(sample, id);
-        if (r)
-            lp_buf_consume(&r->out.buf, slice.len);
+        lp_buf_consume(&r->out.buf, slice.len);
     }
-    if (!r || r->out.buf.len)
+    if (r->out.buf.len)
         return;
     lp_link_send_end(&sample->links, r->stream);
     forget(sample, id);
@@ -194,7 +192,8 @@ void lp_sample_begin_sse(struct lp_sample *sample, lp_id id)
 void lp_sample_send_event(struct lp_sample *sample, lp_id id, struct lp_span json)
 {
     struct lp_sample_request *r = lp_sample_request_get(sample, id);
-    if (!r || lp_link_backlog(&sample->links, r->stream) >= STREAM_BACKLOG_MAX)
+    LP_ASSERT(r);
+    if (lp_link_backlog(&sample->links, r->stream) >= STREAM_BACKLOG_MAX)
         return;
     wrap_event(r, json);
     struct lp_buf event = r->out.buf;
@@ -267,11 +266,8 @@ static void on_get(struct lp_sample *sample, struct lp_sample_request *r)
     hold(sample, r, session);
     session->stream = r->id;
     r->state = LP_SAMPLE_STREAM;
-    lp_id id = r->id;
-    lp_sample_begin_sse(sample, id);
-    r = lp_sample_request_get(sample, id);
-    if (r)
-        send_comment(sample, r);
+    lp_sample_begin_sse(sample, r->id);
+    send_comment(sample, r);
 }
 
 static void on_delete(struct lp_sample *sample, struct lp_sample_request *r)
@@ -419,7 +415,8 @@ static void on_body(void *ctx, uint64_t tag, struct lp_stream s, struct lp_span 
     (void)s;
     struct lp_sample *sample = ctx;
     struct lp_sample_request *r = lp_sample_request_get(sample, tag);
-    if (r && r->state == LP_SAMPLE_READING && lp_buf_append(&r->in, bytes))
+    LP_ASSERT(r && r->state == LP_SAMPLE_READING); /* an answer that is early ends the stream */
+    if (lp_buf_append(&r->in, bytes))
         refuse(sample, r, LP_REASON_body_too_large);
 }
 
@@ -429,8 +426,7 @@ static void on_end(void *ctx, uint64_t tag, struct lp_stream s, bool whole)
     (void)whole;
     struct lp_sample *sample = ctx;
     struct lp_sample_request *r = lp_sample_request_get(sample, tag);
-    if (!r || r->state != LP_SAMPLE_READING)
-        return;
+    LP_ASSERT(r && r->state == LP_SAMPLE_READING);
     if (r->method == LP_METHOD_GET)
         on_get(sample, r);
     else if (r->method == LP_METHOD_DELETE)
@@ -444,7 +440,8 @@ static void on_writable(void *ctx, uint64_t tag, struct lp_stream s)
     (void)s;
     struct lp_sample *sample = ctx;
     struct lp_sample_request *r = lp_sample_request_get(sample, tag);
-    if (r && r->state == LP_SAMPLE_SENDING)
+    LP_ASSERT(r);
+    if (r->state == LP_SAMPLE_SENDING)
         push(sample, tag);
 }
 
@@ -454,7 +451,8 @@ static void on_left(void *ctx, uint64_t tag, struct lp_stream s)
 {
     struct lp_sample *sample = ctx;
     struct lp_sample_request *r = lp_sample_request_get(sample, tag);
-    if (!r || r->state == LP_SAMPLE_SENDING)
+    LP_ASSERT(r);
+    if (r->state == LP_SAMPLE_SENDING)
         return;
     lp_link_abort(&sample->links, s);
     forget(sample, tag);

@@ -368,6 +368,94 @@ static void ask(struct world *w, lp_id link)
     lp_links_flush(&w->links);
 }
 
+static void begin_upload(struct world *w, lp_id link)
+{
+    static struct lp_head head;
+    head = (struct lp_head){.is_request = true,
+        .method = LP_METHOD_POST,
+        .method_name = LP_SPAN("POST"),
+        .target = LP_SPAN("/"),
+        .body = LP_BODY_CHUNKED};
+    w->stream = lp_link_begin(&w->links, link);
+    lp_link_send_head(&w->links, w->stream, &head);
+    assert_true(lp_link_send_body(&w->links, w->stream, LP_SPAN("half")));
+    lp_links_flush(&w->links);
+}
+
+static void an_answer_may_be_whole_before_its_request(void **state)
+{
+    struct world *w = *state;
+    lp_id link = open_replica(w);
+    begin_upload(w, link);
+    read_text(w, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    assert_int_equal(w->heads, 1);
+    assert_int_equal(w->ends, 1);
+    assert_false(lp_link_is_idle(&w->links, link));
+    lp_link_send_end(&w->links, w->stream);
+    lp_link_send_end(&w->links, w->stream);
+    lp_links_flush(&w->links);
+    assert_true(lp_link_is_idle(&w->links, link));
+}
+
+static void what_follows_an_early_answer_spoils_the_connection(void **state)
+{
+    struct world *w = *state;
+    lp_id link = open_replica(w);
+    begin_upload(w, link);
+    read_text(w, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\n\r\n");
+    lp_link_send_end(&w->links, w->stream);
+    lp_links_flush(&w->links);
+    assert_int_equal(w->heads, 1);
+    assert_int_equal(w->body, 2);
+    assert_false(lp_link_is_idle(&w->links, link));
+}
+
+static void a_request_ends_once(void **state)
+{
+    struct world *w = *state;
+    begin_upload(w, open_replica(w));
+    lp_link_send_end(&w->links, w->stream);
+    lp_links_flush(&w->links);
+    size_t before = w->written_len;
+    assert_true(has_written(w, "half\r\n0\r\n\r\n"));
+    lp_link_send_end(&w->links, w->stream);
+    lp_links_flush(&w->links);
+    assert_int_equal(w->written_len, before);
+}
+
+static void a_replica_that_sends_more_than_may_wait_is_garbled(void **state)
+{
+    struct world *w = *state;
+    size_t n = LP_LINK_HELD_MAX + 1;
+    char *flood = malloc(n);
+    memset(flood, 'x', n);
+    ask(w, open_replica(w));
+    read_text(w, "HTTP/1.1 200 OK\r\n\r\n");
+    lp_link_pause(&w->links, w->stream);
+    read_span(w, lp_span(flood, n));
+    free(flood);
+    assert_int_equal(w->resets, 1);
+    assert_int_equal(w->why, LP_REASON_upstream_garbled);
+}
+
+/* Once the request is all there, neither a pause nor "100 Continue" has anything to do. */
+static void a_whole_request_is_neither_paused_nor_asked_for(void **state)
+{
+    struct world *w = *state;
+    accept_client(w);
+    read_text(w, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}");
+    lp_link_continue(&w->links, w->stream);
+    lp_link_pause(&w->links, w->stream);
+    lp_links_flush(&w->links);
+    assert_int_equal(w->written_len, 0);
+    send_head(w, LP_BODY_NONE, 0);
+    lp_link_send_end(&w->links, w->stream);
+    lp_links_flush(&w->links);
+    read_text(w, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_int_equal(w->heads, 2);
+    assert_int_equal(w->ends, 2);
+}
+
 static void an_end_before_the_head_is_a_broken_answer(void **state)
 {
     struct world *w = *state;
@@ -618,6 +706,11 @@ int main(void)
         TEST(input_after_a_refusal_is_not_read),
         TEST(more_input_than_may_wait_ends_the_connection),
         TEST(an_idle_replica_has_nothing_to_say),
+        TEST(an_answer_may_be_whole_before_its_request),
+        TEST(what_follows_an_early_answer_spoils_the_connection),
+        TEST(a_request_ends_once),
+        TEST(a_replica_that_sends_more_than_may_wait_is_garbled),
+        TEST(a_whole_request_is_neither_paused_nor_asked_for),
         TEST(an_end_before_the_head_is_a_broken_answer),
         TEST(an_answer_without_framing_ends_with_its_connection),
         TEST(a_client_that_ends_its_side_has_left_or_not),

@@ -445,6 +445,27 @@ static void chunked_bodies_have_a_limit(void **state)
     finish(&w);
 }
 
+static void a_body_that_is_broken_or_does_not_come_is_answered(void **state)
+{
+    static const struct {
+        const char *rest, *status;
+    } ROWS[] = {{"no size\r\n", "400"}, {"5\r\nhalf", "408"}};
+    (void)state;
+    struct world w;
+    start(&w, 0);
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        lp_id conn = dial(&w);
+        send_bytes(&w, conn,
+            LP_SPAN("POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                    "Transfer-Encoding: chunked\r\n\r\n"));
+        send_bytes(&w, conn, lp_span_str(ROWS[i].rest));
+        pass(&w, 60ull * SECOND);
+        STATUS(got(&w, conn), ROWS[i].status);
+        assert_false(peer_of(&w, conn)->is_open);
+    }
+    finish(&w);
+}
+
 /* An answer larger than the backlog may be waits for its reader, and arrives whole. */
 static void a_large_answer_waits_for_its_reader(void **state)
 {
@@ -821,6 +842,7 @@ int main(void)
         cmocka_unit_test(heads_decide_early),
         cmocka_unit_test(continue_is_said_before_the_body),
         cmocka_unit_test(chunked_bodies_have_a_limit),
+        cmocka_unit_test(a_body_that_is_broken_or_does_not_come_is_answered),
         cmocka_unit_test(a_large_answer_waits_for_its_reader),
         cmocka_unit_test(stop_ends_streams_and_lets_calls_finish),
         cmocka_unit_test(silent_connections_are_closed),
