@@ -1,5 +1,6 @@
-/* /ready of a process with several engines: true only while every one of them takes work, because a
- * balancer's connections reach them all (app/admin.h). Two engines with a scripted shell. */
+/* The admin listener where no system test gets it (app/admin.h): /ready of several engines, which
+ * is true only while every one of them takes work, because a balancer's connections reach them all;
+ * and answers whose reader is slow or leaves. Two engines with a scripted shell. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +14,7 @@
 #include "app/admin.h"
 #include "base/error.h"
 
-enum { ENGINES = 2, CLIENT = 1, WRITTEN_MAX = 4096 };
+enum { ENGINES = 2, CLIENT = 1, WRITTEN_MAX = 1 << 20, LARGE = 300000 };
 
 struct world {
     struct lp_shell shell;
@@ -25,11 +26,18 @@ struct world {
     struct lp_admin *admin;
     char written[WRITTEN_MAX];
     size_t written_len;
+    bool takes_nothing;
+    struct lp_span drain;
 };
+
+static bool status_is_large;
 
 /* The texts of /status are admin_status.c's and not wanted here. */
 int lp_status_json(const struct lp_status *status, struct lp_buf *out)
 {
+    for (int i = 0; status_is_large && i < LARGE; i++)
+        if (lp_buf_append(out, LP_SPAN("s")))
+            return LP_ENOMEM;
     return lp_buf_append(out, status->is_ready ? LP_SPAN("yes") : LP_SPAN("no"));
 }
 
@@ -38,21 +46,25 @@ int lp_status_text(const struct lp_status *status, struct lp_buf *out)
     return lp_status_json(status, out);
 }
 
+static void keep(struct world *w, struct lp_span part)
+{
+    assert_true(w->written_len + part.len < WRITTEN_MAX);
+    if (part.len)
+        memcpy(w->written + w->written_len, part.ptr, part.len);
+    w->written_len += part.len;
+}
+
 static int64_t perform(void *ctx, const struct lp_action *action)
 {
     struct world *w = ctx;
-    int64_t taken = 0;
-    if (action->kind != LP_ACT_WRITE)
+    size_t before = w->written_len;
+    if (action->kind == LP_ACT_DRAIN)
+        w->drain = action->u.drain;
+    if (action->kind != LP_ACT_WRITE || w->takes_nothing)
         return LP_OK;
-    for (uint32_t i = 0; i < action->u.write.count; i++) {
-        struct lp_span part = action->u.write.parts[i];
-        assert_true(w->written_len + part.len < WRITTEN_MAX);
-        if (part.len)
-            memcpy(w->written + w->written_len, part.ptr, part.len);
-        w->written_len += part.len;
-        taken += (int64_t)part.len;
-    }
-    return taken;
+    for (uint32_t i = 0; i < action->u.write.count; i++)
+        keep(w, action->u.write.parts[i]);
+    return (int64_t)(w->written_len - before);
 }
 
 static void fill_conf(struct world *w)
@@ -101,8 +113,13 @@ static int teardown(void **state)
     return 0;
 }
 
-/* What the admin listener answers to a GET of this path, head and body. */
-static const char *get(struct world *w, const char *path)
+static void tell(struct world *w, enum lp_event_kind kind)
+{
+    lp_engine_event(w->engines[0], &(struct lp_event){.kind = kind, .conn = CLIENT});
+}
+
+/* A connection of its own for a GET of this path. */
+static void ask(struct world *w, const char *path)
 {
     char request[128];
     int n = snprintf(request, sizeof request,
@@ -114,7 +131,13 @@ static const char *get(struct world *w, const char *path)
     event = (struct lp_event){
         .kind = LP_EV_READ, .conn = CLIENT, .u.bytes = lp_span(request, (size_t)n)};
     lp_engine_event(w->engines[0], &event);
-    lp_engine_event(w->engines[0], &(struct lp_event){.kind = LP_EV_BROKEN, .conn = CLIENT});
+}
+
+/* What the admin listener answers to a GET of this path, head and body. */
+static const char *get(struct world *w, const char *path)
+{
+    ask(w, path);
+    tell(w, LP_EV_BROKEN);
     w->written[w->written_len] = '\0';
     return w->written;
 }
@@ -138,11 +161,47 @@ static void the_first_engine_says_more(void **state)
     assert_non_null(strstr(w->written, "\r\n\r\nstopping\n"));
 }
 
+/* It has ended its side and reads on: nothing of the answer is missing. */
+static void a_slow_reader_gets_all_of_it(void **state)
+{
+    struct world *w = *state;
+    status_is_large = w->takes_nothing = true;
+    ask(w, "/status");
+    tell(w, LP_EV_EOF);
+    while (w->drain.len) {
+        keep(w, w->drain);
+        w->drain.len = 0;
+        w->takes_nothing = w->written_len < LARGE / 2;
+        tell(w, LP_EV_DRAINED);
+    }
+    status_is_large = false;
+    w->written[w->written_len] = '\0';
+    const char *body = strstr(w->written, "\r\n\r\n") + 4;
+    assert_int_equal(strspn(body, "s"), LARGE);
+    assert_string_equal(body + LARGE, "yes");
+}
+
+/* There is room for some answers only; one that nobody waits for takes none. */
+static void a_reader_that_leaves_costs_nothing(void **state)
+{
+    struct world *w = *state;
+    enum { MORE_THAN_THERE_IS_ROOM_FOR = 100 };
+    status_is_large = w->takes_nothing = true;
+    for (int i = 0; i < MORE_THAN_THERE_IS_ROOM_FOR; i++) {
+        ask(w, "/status");
+        tell(w, LP_EV_BROKEN);
+    }
+    status_is_large = w->takes_nothing = false;
+    assert_non_null(strstr(get(w, "/status"), "\r\n\r\nyes"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(ready_means_every_engine, setup, teardown),
         cmocka_unit_test_setup_teardown(the_first_engine_says_more, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_slow_reader_gets_all_of_it, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_reader_that_leaves_costs_nothing, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
