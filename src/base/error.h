@@ -22,7 +22,11 @@
     X(UNREACHABLE, -15, "the address cannot be reached")                                           \
     X(IO, -16, "an input or output operation failed")                                              \
     X(EXISTS, -17, "it is there already")                                                          \
-    X(USAGE, -18, "the command was not understood")
+    X(USAGE, -18, "the command was not understood")                                                \
+    X(TLS, -19, "the TLS handshake failed; see whether that port speaks https and not http")       \
+    X(TLS_UNTRUSTED, -20, "nobody we trust has signed the certificate; name its CA with --cacert") \
+    X(TLS_NAME, -21, "the certificate is for another name; use one of its names in the URL")       \
+    X(TLS_EXPIRED, -22, "the certificate is too old or too new; renew it or set the clock")
 
 enum lp_error {
     LP_OK = 0,

@@ -6,13 +6,19 @@
  * while it is not reading.
  *
  *   DIALLING --open--> OPEN --LINGER--> LINGERING --> CLOSED       (memory goes when libuv lets go)
- *       '----------------'---NOW, RESET, BROKEN---------^ */
+ *       '----------------'---NOW, RESET, BROKEN---------^
+ *
+ * With TLS (io/tls.h) a connection is DIALLING until the handshake is over, and what the socket
+ * says is not all there is: decrypted bytes may wait without it being readable, a record may be
+ * owed to it. Its timer stands in the heap from the handshake on, so that setting it cannot fail.
+ */
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "io/loop_priv.h"
+#include "io/tls.h"
 
 enum {
     READS_PER_EVENT = 4,         /* then the others have their turn */
@@ -82,6 +88,8 @@ void lp_io_conn_drop(struct lp_loop *loop, struct lp_io_conn *conn)
     if (conn->dial)
         lp_io_dial_cancel(loop, conn->dial);
     conn->dial = NULL;
+    lp_tls_free(conn->tls);
+    conn->tls = NULL;
     conn->state = LP_IO_CLOSED;
     if (conn->fd < 0) {
         lp_slab_free(&loop->conns, conn->id);
@@ -115,9 +123,15 @@ static void reset(struct lp_loop *loop, struct lp_io_conn *conn)
 
 static void on_poll(uv_poll_t *poll, int status, int events);
 
+static bool owes(const struct lp_io_conn *conn)
+{
+    return conn->tls && lp_tls_owes(conn->tls);
+}
+
 static int wanted(const struct lp_io_conn *conn)
 {
-    int events = conn->is_draining ? UV_WRITABLE : 0;
+    bool has_output = (conn->is_draining && conn->state == LP_IO_OPEN) || owes(conn);
+    int events = has_output ? UV_WRITABLE : 0;
     if (conn->watch == LP_IO_WATCH_INPUT)
         events |= UV_READABLE;
     else if (conn->watch == LP_IO_WATCH_END)
@@ -146,6 +160,13 @@ static ssize_t receive(struct lp_io_conn *conn, char *room, size_t cap, int flag
     return n;
 }
 
+static void end_input(struct lp_loop *loop, struct lp_io_conn *conn)
+{
+    conn->has_eof = true;
+    conn->watch = LP_IO_WATCH_NOTHING;
+    tell(loop, conn, LP_EV_EOF);
+}
+
 /* What a recv that gave no bytes means. */
 static void take_end(struct lp_loop *loop, struct lp_io_conn *conn, ssize_t n)
 {
@@ -155,12 +176,10 @@ static void take_end(struct lp_loop *loop, struct lp_io_conn *conn, ssize_t n)
         die(loop, conn);
         return;
     }
-    conn->has_eof = true;
-    conn->watch = LP_IO_WATCH_NOTHING;
-    tell(loop, conn, LP_EV_EOF);
+    end_input(loop, conn);
 }
 
-static void read_input(struct lp_loop *loop, struct lp_io_conn *conn)
+static void read_plain(struct lp_loop *loop, struct lp_io_conn *conn)
 {
     ssize_t n = LP_IO_READ_BYTES;
     for (int i = 0; i < READS_PER_EVENT && n == LP_IO_READ_BYTES; i++) {
@@ -177,14 +196,57 @@ static void read_input(struct lp_loop *loop, struct lp_io_conn *conn)
     }
 }
 
+static void wake_next_turn(struct lp_loop *loop, struct lp_io_conn *conn)
+{
+    int err = lp_heap_set(&loop->timers, &conn->timer, 0);
+    LP_ASSERT(!err);
+}
+
+static void take_tls_end(struct lp_loop *loop, struct lp_io_conn *conn, enum lp_tls_got got)
+{
+    if (got == LP_TLS_CUT)
+        die(loop, conn);
+    else if (got == LP_TLS_END)
+        end_input(loop, conn);
+}
+
+static void read_tls(struct lp_loop *loop, struct lp_io_conn *conn)
+{
+    enum lp_tls_got got = LP_TLS_BYTES;
+    for (int i = 0; i < READS_PER_EVENT && got == LP_TLS_BYTES && !conn->is_paused; i++) {
+        struct lp_event event = {.kind = LP_EV_READ, .conn = conn->id};
+        size_t len;
+        got = lp_tls_read(conn->tls, loop->read_room, LP_IO_READ_BYTES, &len);
+        event.u.bytes = lp_span(loop->read_room, len);
+        if (len)
+            lp_io_emit(loop, &event);
+        if (conn->state != LP_IO_OPEN)
+            return;
+    }
+    take_tls_end(loop, conn, got);
+    if (got == LP_TLS_BYTES && !conn->is_paused && lp_tls_has_bytes(conn->tls))
+        wake_next_turn(loop, conn);
+}
+
+static void read_input(struct lp_loop *loop, struct lp_io_conn *conn)
+{
+    if (conn->tls)
+        read_tls(loop, conn);
+    else
+        read_plain(loop, conn);
+}
+
 /* Something came while the engine does not want to read. An end or a reset with no bytes before it
  * is told all the same; bytes stay in the kernel. */
 static void look_while_paused(struct lp_loop *loop, struct lp_io_conn *conn, bool is_ended)
 {
     char byte;
-    ssize_t n = receive(conn, &byte, 1, MSG_PEEK);
+    enum lp_tls_got got = conn->tls ? lp_tls_peek(conn->tls) : LP_TLS_BYTES;
+    ssize_t n = conn->tls ? 1 : receive(conn, &byte, 1, MSG_PEEK);
     if (n <= 0)
         take_end(loop, conn, n);
+    else if (got != LP_TLS_BYTES)
+        take_tls_end(loop, conn, got);
     else
         conn->watch = is_ended ? LP_IO_WATCH_NOTHING : LP_IO_WATCH_END;
 }
@@ -195,6 +257,11 @@ static void drop_input(struct lp_loop *loop, struct lp_io_conn *conn)
     ssize_t n = receive(conn, loop->read_room, LP_IO_READ_BYTES, 0);
     if (n < 0 && errno == EAGAIN)
         return;
+    if (n == 0 && owes(conn)) { /* half closed: it may still read */
+        conn->has_eof = true;
+        conn->watch = LP_IO_WATCH_NOTHING;
+        return;
+    }
     if (n > 0)
         conn->dropped_bytes += (uint32_t)n;
     if (n <= 0 || conn->dropped_bytes >= LINGER_BYTES_MAX)
@@ -212,20 +279,62 @@ static ssize_t transmit(struct lp_io_conn *conn, const struct msghdr *message)
     return n < 0 && errno == EAGAIN ? 0 : n;
 }
 
+/* How many bytes were taken at once, or < 0. */
+static int64_t write_span(struct lp_io_conn *conn, struct lp_span span)
+{
+    if (conn->tls)
+        return lp_tls_write(conn->tls, &span, 1);
+    struct iovec part = {.iov_base = (char *)span.ptr, .iov_len = span.len};
+    return transmit(conn, &(struct msghdr){.msg_iov = &part, .msg_iovlen = 1});
+}
+
 static void drain_more(struct lp_loop *loop, struct lp_io_conn *conn)
 {
-    struct iovec part = {.iov_base = (char *)conn->drain.ptr, .iov_len = conn->drain.len};
-    ssize_t n = transmit(conn, &(struct msghdr){.msg_iov = &part, .msg_iovlen = 1});
+    int64_t n = write_span(conn, conn->drain);
     if (n < 0) {
         die(loop, conn);
         return;
     }
     if (n > 0)
         conn->drain = lp_span_from(conn->drain, (size_t)n);
-    if (conn->drain.len == 0) {
+    if (conn->is_draining && conn->drain.len == 0 && !owes(conn)) {
         conn->is_draining = false;
         tell(loop, conn, LP_EV_DRAINED);
     }
+}
+
+/* What was owed at a CLOSE is out: now our side ends, as without TLS. */
+static void flush_lingering(struct lp_loop *loop, struct lp_io_conn *conn)
+{
+    if (lp_tls_flush(conn->tls) || (!owes(conn) && (conn->has_eof || shutdown(conn->fd, SHUT_WR))))
+        lp_io_conn_drop(loop, conn);
+}
+
+static void shake(struct lp_loop *loop, struct lp_io_conn *conn)
+{
+    struct lp_event event = {.kind = LP_EV_CONNECTED, .conn = conn->id};
+    switch (lp_tls_handshake(conn->tls)) {
+    case LP_TLS_WAIT:
+        return;
+    case LP_TLS_DONE:
+        conn->state = LP_IO_OPEN;
+        wake_next_turn(loop, conn); /* bytes may have come with the handshake's last */
+        break;
+    case LP_TLS_FAILED:
+        event.kind = LP_EV_CONNECT_FAILED;
+        event.u.error = lp_tls_error(conn->tls);
+        lp_io_conn_drop(loop, conn);
+        break;
+    }
+    lp_io_emit(loop, &event);
+}
+
+static void on_output(struct lp_loop *loop, struct lp_io_conn *conn)
+{
+    if (conn->state == LP_IO_OPEN && (conn->is_draining || owes(conn)))
+        drain_more(loop, conn);
+    else if (conn->state == LP_IO_LINGERING && owes(conn))
+        flush_lingering(loop, conn);
 }
 
 static void on_input(struct lp_loop *loop, struct lp_io_conn *conn, bool is_ended)
@@ -246,17 +355,21 @@ static void on_poll(uv_poll_t *poll, int status, int events)
     /* An error stops the handle; which error it is, recv or send says. */
     if (is_failed)
         conn->interest = 0;
+    if (conn->state == LP_IO_DIALLING) {
+        shake(loop, conn);
+        refresh(conn);
+        return;
+    }
     /* Input first: a peer may answer and then reset, and its answer counts. */
     bool is_ended = is_failed || (events & UV_DISCONNECT);
     if (is_ended || (events & UV_READABLE))
         on_input(loop, conn, is_ended);
-    bool can_write = is_failed || (events & UV_WRITABLE);
-    if (can_write && conn->state == LP_IO_OPEN && conn->is_draining)
-        drain_more(loop, conn);
+    if (is_failed || (events & UV_WRITABLE))
+        on_output(loop, conn);
     refresh(conn);
 }
 
-int lp_io_conn_open(struct lp_loop *loop, struct lp_io_conn *conn, int fd)
+static int attach(struct lp_loop *loop, struct lp_io_conn *conn, int fd)
 {
     LP_ASSERT(conn->state == LP_IO_DIALLING && conn->fd < 0);
     if (uv_poll_init(&loop->uv, &conn->poll, fd)) {
@@ -265,11 +378,36 @@ int lp_io_conn_open(struct lp_loop *loop, struct lp_io_conn *conn, int fd)
         return LP_EIO;
     }
     conn->fd = fd;
+    conn->watch = LP_IO_WATCH_INPUT;
+    return LP_OK;
+}
+
+int lp_io_conn_open(struct lp_loop *loop, struct lp_io_conn *conn, int fd)
+{
+    int err = attach(loop, conn, fd);
+    if (err)
+        return err;
     conn->state = LP_IO_OPEN;
     /* A pause or a DRAIN may have been asked for while it was dialling. */
-    conn->watch = LP_IO_WATCH_INPUT;
     refresh(conn);
     return LP_OK;
+}
+
+void lp_io_conn_secure(struct lp_loop *loop, struct lp_io_conn *conn, int fd, uint64_t deadline_us)
+{
+    struct lp_event failed = {.kind = LP_EV_CONNECT_FAILED, .conn = conn->id};
+    failed.u.error = attach(loop, conn, fd);
+    if (!failed.u.error && lp_heap_set(&loop->timers, &conn->timer, deadline_us)) {
+        lp_io_conn_drop(loop, conn);
+        failed.u.error = LP_ENOMEM;
+    }
+    if (failed.u.error) {
+        lp_io_emit(loop, &failed);
+        return;
+    }
+    lp_tls_attach(conn->tls, fd);
+    shake(loop, conn);
+    refresh(conn);
 }
 
 /* Actions */
@@ -295,8 +433,14 @@ int64_t lp_io_conn_write(struct lp_loop *loop, const struct lp_action *action)
     if (conn->state == LP_IO_DIALLING)
         return 0;
     struct iovec parts[LP_WRITE_PARTS_MAX];
-    struct msghdr message = gather(action, parts);
-    ssize_t n = message.msg_iovlen ? transmit(conn, &message) : 0;
+    int64_t n = 0;
+    if (conn->tls) {
+        n = lp_tls_write(conn->tls, action->u.write.parts, action->u.write.count);
+        refresh(conn);
+    } else {
+        struct msghdr message = gather(action, parts);
+        n = message.msg_iovlen ? transmit(conn, &message) : 0;
+    }
     if (n >= 0)
         return n;
     /* The event must follow, but not from here. Should there be no memory for the timer, the
@@ -329,21 +473,24 @@ int64_t lp_io_conn_pause(struct lp_loop *loop, lp_id id, bool is_paused)
     if (conn->state == LP_IO_OPEN && !is_paused && !conn->has_eof) {
         conn->watch = LP_IO_WATCH_INPUT;
         refresh(conn);
+        if (conn->tls && !conn->is_broken)
+            wake_next_turn(loop, conn); /* bytes may wait that the socket does not know of */
     }
     return LP_OK;
 }
 
 static void linger(struct lp_loop *loop, struct lp_io_conn *conn)
 {
-    bool is_over = conn->fd < 0 || conn->is_broken || conn->has_eof;
-    if (is_over || shutdown(conn->fd, SHUT_WR) ||
+    bool has_debt = owes(conn); /* then our side ends later */
+    bool is_over = conn->state == LP_IO_DIALLING || conn->is_broken;
+    if (is_over || (!has_debt && (conn->has_eof || shutdown(conn->fd, SHUT_WR))) ||
         lp_heap_set(&loop->timers, &conn->timer, lp_io_now_us(loop) + LINGER_US)) {
         lp_io_conn_drop(loop, conn);
         return;
     }
     conn->state = LP_IO_LINGERING;
     loop->lingering_count++;
-    conn->watch = LP_IO_WATCH_INPUT;
+    conn->watch = conn->has_eof ? LP_IO_WATCH_NOTHING : LP_IO_WATCH_INPUT;
     refresh(conn);
 }
 
@@ -352,35 +499,61 @@ int64_t lp_io_conn_close(struct lp_loop *loop, lp_id id, enum lp_close_how how)
     struct lp_io_conn *conn = find(loop, id);
     if (!conn)
         return LP_OK;
+    bool is_cut = how == LP_CLOSE_RESET || conn->is_draining;
+    if (conn->tls && conn->state == LP_IO_OPEN && !is_cut)
+        lp_tls_end(conn->tls);
     if (how == LP_CLOSE_RESET || (how == LP_CLOSE_LINGER && conn->is_draining))
         reset(loop, conn);
-    else if (how == LP_CLOSE_LINGER)
+    else if (how == LP_CLOSE_LINGER || (owes(conn) && !is_cut))
         linger(loop, conn);
     else
         lp_io_conn_drop(loop, conn);
     return LP_OK;
 }
 
+/* The handshake is not over in time. */
+static void give_up(struct lp_loop *loop, struct lp_io_conn *conn)
+{
+    struct lp_event event = {.kind = LP_EV_CONNECT_FAILED, .conn = conn->id};
+    event.u.error = LP_ETIMEOUT;
+    lp_io_conn_drop(loop, conn);
+    lp_io_emit(loop, &event);
+}
+
+/* What its timer was set for while it is OPEN. */
+static void wake(struct lp_loop *loop, struct lp_io_conn *conn)
+{
+    if (!conn->has_eof && !conn->is_paused)
+        read_input(loop, conn);
+    else if (!conn->has_eof && conn->tls)
+        look_while_paused(loop, conn, false);
+    /* A BROKEN that is owed; but what the peer said before it hung up came first. */
+    if (conn->state == LP_IO_OPEN && conn->is_broken)
+        die(loop, conn);
+    refresh(conn);
+}
+
 void lp_io_conn_timeout(struct lp_loop *loop, struct lp_io_conn *conn)
 {
-    if (conn->state == LP_IO_DIALLING) {
-        lp_io_stdio_connect(loop, conn);
-        return;
+    if (conn->tls) {
+        int err = lp_heap_set(&loop->timers, &conn->timer, UINT64_MAX); /* keeps its place */
+        LP_ASSERT(!err);
     }
-    if (conn->state == LP_IO_LINGERING) {
+    if (conn->state == LP_IO_LINGERING)
         lp_io_conn_drop(loop, conn);
-        return;
-    }
-    /* A BROKEN is owed; but what the peer said before it hung up comes first. */
-    if (!conn->is_paused && !conn->has_eof)
-        read_input(loop, conn);
-    if (conn->state == LP_IO_OPEN)
-        die(loop, conn);
+    else if (conn->state == LP_IO_OPEN)
+        wake(loop, conn);
+    else if (conn->tls)
+        give_up(loop, conn);
+    else
+        lp_io_stdio_connect(loop, conn);
 }
 
 void lp_io_conn_break(struct lp_loop *loop, lp_id id)
 {
     struct lp_io_conn *conn = lp_slab_get(&loop->conns, id);
-    if (conn && conn->state != LP_IO_CLOSED)
-        lp_io_conn_timeout(loop, conn);
+    if (!conn || conn->state == LP_IO_CLOSED)
+        return;
+    conn->is_broken = true;
+    lp_io_conn_timeout(loop, conn);
 }

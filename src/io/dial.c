@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "io/loop_priv.h"
+#include "io/tls.h"
 
 enum { BACKLOG_RETRY_US = 20000, HOST_MAX = 255 };
 
@@ -166,11 +167,16 @@ static void connected(struct lp_io_dial *dial)
     struct lp_io_conn *conn = dial->conn;
     lp_id id = conn->id;
     int fd = dial->fd;
+    uint64_t deadline_us = dial->deadline_us;
     dial->fd = -1;
     dial->conn = NULL;
     conn->dial = NULL;
     lp_heap_cancel(&loop->timers, &dial->timer);
     close_try(dial); /* frees the dial */
+    if (conn->tls) {
+        lp_io_conn_secure(loop, conn, fd, deadline_us);
+        return;
+    }
     struct lp_event event = {.kind = LP_EV_CONNECTED, .conn = id};
     int err = lp_io_conn_open(loop, conn, fd);
     if (err) {
@@ -283,23 +289,32 @@ static struct lp_io_dial *dial_new(struct lp_loop *loop, const struct lp_endpoin
     return dial;
 }
 
+static int prepare(
+    struct lp_loop *loop, struct lp_io_conn *conn, const struct lp_endpoint *endpoint)
+{
+    int err = endpoint->is_tls ? lp_tls_new(loop->trust, endpoint->host, &conn->tls) : LP_OK;
+    if (err)
+        return err;
+    conn->dial = dial_new(loop, endpoint);
+    return conn->dial ? LP_OK : LP_ENOMEM;
+}
+
 int64_t lp_io_dial(struct lp_loop *loop, const struct lp_endpoint *endpoint)
 {
-    if (endpoint->is_tls)
+    if (endpoint->is_tls && (!loop->trust || endpoint->kind != LP_EP_TCP))
         return LP_EUNSUPPORTED;
     if (endpoint->kind == LP_EP_STDIO)
         return lp_io_stdio_dial(loop);
     struct lp_io_conn *conn = lp_io_conn_new(loop);
     if (!conn)
         return LP_ELIMIT;
-    struct lp_io_dial *dial = dial_new(loop, endpoint);
-    if (!dial) {
+    int err = prepare(loop, conn, endpoint);
+    if (err) {
         lp_io_conn_drop(loop, conn);
-        return LP_ENOMEM;
+        return err;
     }
-    dial->conn = conn;
-    conn->dial = dial;
-    begin(dial, endpoint);
+    conn->dial->conn = conn;
+    begin(conn->dial, endpoint);
     return (int64_t)conn->id;
 }
 

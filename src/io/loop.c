@@ -240,6 +240,7 @@ struct lp_loop *lp_loop_new(const struct lp_loop_args *args)
     loop->number = args->number;
     loop->shell = (struct lp_shell){.ctx = loop, .perform = perform};
     loop->log = args->log;
+    loop->trust = args->trust;
     loop->alarm_us = UINT64_MAX;
     loop->engine_timer.kind = LP_IO_TIMER_ENGINE;
     loop->store_timer.kind = LP_IO_TIMER_STORE;

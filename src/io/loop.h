@@ -24,8 +24,13 @@
  *   CLOSE_RESET on a unix socket is an ordinary close: the kernel has no reset there.
  * - CONNECT: the addresses of a name are tried in the order of the resolver, each with its share of
  *   the time that is left; timeout_ms 0 means no limit. A full unix backlog is tried again until
- *   the time is over. There is no TLS in this release: is_tls gives LP_EUNSUPPORTED. A source that
+ *   the time is over. With is_tls the handshake is part of it, within the same time. A source that
  *   is no address of ours gives LP_EUNREACHABLE.
+ * - TLS (a client's, over TCP): the end of input is close_notify, and an end without it is BROKEN:
+ *   who cuts a connection cannot make an answer look whole. Half-closed connections work as
+ *   without TLS. A WRITE is taken record by record; the rest of one record that the socket did not
+ *   take is kept here, and goes out before DRAINED and, within two seconds, after a CLOSE_NOW or
+ *   CLOSE_LINGER without a DRAIN out; these also say close_notify.
  * - CONNECT to LP_EP_STDIO: once in a loop's life (LP_EEXISTS), whatever the descriptors are: pipe,
  *   terminal, file, socket, /dev/null. Their flags are not touched. The end of standard input is
  *   EOF; a failed read, or nobody there to read standard output, is BROKEN. Bytes a WRITE has taken
@@ -33,7 +38,8 @@
  * - There is no store in this release: a STORE is answered with LP_STORE_DOWN in the next turn.
  * - `mono_us` is taken once per turn, and again after every 32 events of a long one.
  * - An idle connection is one slab cell (about 260 bytes) and no buffer; all connections of a loop
- *   read into one buffer of 64 KiB. */
+ *   read into one buffer of 64 KiB. One with TLS keeps OpenSSL's state beside it, but no buffer
+ *   either. */
 #ifndef LP_IO_LOOP_H
 #define LP_IO_LOOP_H
 
@@ -43,13 +49,16 @@
 
 struct lp_log;
 struct lp_loop;
+struct lp_tls_trust;
 
 typedef void (*lp_event_fn)(void *engine, const struct lp_event *event);
 
 struct lp_loop_args {
-    uint32_t number;    /* the engine's number, its address for MAIL */
-    uint32_t conn_max;  /* connections of both sides at once; 0: 65,536 */
-    struct lp_log *log; /* where LP_ACT_LOG lines go; NULL: nowhere. Not owned */
+    uint32_t number;                  /* the engine's number, its address for MAIL */
+    uint32_t conn_max;                /* connections of both sides at once; 0: 65,536 */
+    struct lp_log *log;               /* where LP_ACT_LOG lines go; NULL: nowhere. Not owned */
+    const struct lp_tls_trust *trust; /* io/tls_trust.h; NULL: is_tls gives LP_EUNSUPPORTED. Not
+                                         owned */
 };
 
 /* NULL: out of memory or of descriptors. */

@@ -41,13 +41,15 @@ enum lp_io_watch {
 
 struct lp_io_dial;
 struct lp_io_stdio;
+struct lp_tls;
 
 struct lp_io_conn {
     uv_poll_t poll;
     lp_id id;
     struct lp_span drain;    /* what is left of the engine's DRAIN */
-    struct lp_timer timer;   /* LINGERING: the end; OPEN: a BROKEN that is owed; DIALLING: stdio */
+    struct lp_timer timer;   /* the end, a BROKEN that is owed, more to read: conn.c */
     struct lp_io_dial *dial; /* while DIALLING */
+    struct lp_tls *tls;      /* NULL: plain */
     int fd;
     int interest; /* what libuv was asked to watch */
     uint32_t dropped_bytes;
@@ -91,6 +93,7 @@ struct lp_loop {
     bool is_mail_waking;
     uv_async_t mail_bell;
 
+    const struct lp_tls_trust *trust;
     struct lp_log *log;
     struct lp_buf lines; /* log lines of this turn */
 
@@ -121,6 +124,9 @@ LP_MUST struct lp_io_conn *lp_io_conn_new(struct lp_loop *loop);
 /* Gives it its descriptor and begins to read. On failure it is closed, the descriptor too. LP_EIO.
  */
 LP_MUST int lp_io_conn_open(struct lp_loop *loop, struct lp_io_conn *conn, int fd);
+/* As lp_io_conn_open, for one with TLS: the outcome of the handshake is told, or LP_ETIMEOUT at
+ * `deadline_us`. */
+void lp_io_conn_secure(struct lp_loop *loop, struct lp_io_conn *conn, int fd, uint64_t deadline_us);
 /* Closes without an event. */
 void lp_io_conn_drop(struct lp_loop *loop, struct lp_io_conn *conn);
 void lp_io_conn_timeout(struct lp_loop *loop, struct lp_io_conn *conn);

@@ -15,8 +15,8 @@ enum lp_event_kind {
     LP_EV_ACCEPTED,       /* conn, accepted: a client has connected */
     LP_EV_CONNECTED,      /* conn: what CONNECT asked for is there */
     LP_EV_CONNECT_FAILED, /* conn, error: LP_EREFUSED, LP_ETIMEOUT, LP_EUNREACHABLE; LP_ENOT_FOUND:
-                             the name has no address; LP_ELIMIT: nothing is left on our side; LP_EIO
-                           */
+                             the name has no address; LP_ELIMIT: nothing is left on our side;
+                             LP_EIO; one of LP_ETLS... */
     LP_EV_READ,           /* conn, bytes (64 KiB at most): the engine takes all of them */
     LP_EV_EOF,            /* conn: the peer sends no more; writing may still work */
     LP_EV_BROKEN,         /* conn: reset or failed; the id is dead */
