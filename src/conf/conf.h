@@ -61,6 +61,7 @@ struct lp_conf_server {
     uint64_t ticket_age_ms;              /* default 30 d */
     uint64_t body_max;                   /* default 4 MiB */
     uint64_t comment_ms;                 /* default 15 s; 0: no comments at all */
+    bool cookie_jar;                     /* default off */
     const struct lp_span *hosts;   /* allowed Host values; "*": any. Default on a loopback listener:
                                       loopback names; elsewhere any */
     uint32_t host_count;           /* 0: the default */

@@ -143,6 +143,20 @@ static const struct lp_conf_key KEYS[] = {
         .paragraph = "What a session gets whose replica is gone. "
                      "With not_found the client gets 404 at once and opens a new session. "
                      "The word recover is known and comes with a later release."},
+    {.name = "cookie_jar",
+        .flag = "--cookie-jar",
+        .type = LP_TYPE_SWITCH,
+        AT_SERVER(cookie_jar),
+        .fallback = "false",
+        .help = "Keep the cookies of balancers behind, a jar a session",
+        .paragraph =
+            "Whether the cookies that replicas set are kept, for each session on its own, sent "
+            "with all of its requests and withheld from clients. It is for a replica that is "
+            "itself "
+            "a balancer with cookie affinity: most MCP clients keep no cookies, so without it "
+            "requests land on a copy without the session and fail with 404 Session not found right "
+            "after initialize. The cookies of the first answer travel in the session id, later "
+            "ones stay in the gateway's memory, at most 8 KiB a session."},
     {.name = "log.level",
         .flag = "--log-level",
         .arg = "LEVEL",
@@ -390,7 +404,6 @@ static const struct lp_conf_key KEYS[] = {
         AT_DIALECT(text),
         .help = "The message or body",
         .paragraph = "The message or body. Must be there."},
-    {.name = "cookie_jar", .type = LP_TYPE_LATER, .scope = LP_SCOPE_SERVER},
     {.name = "discover", .type = LP_TYPE_LATER, .scope = LP_SCOPE_SERVER},
     {.name = "pass", .type = LP_TYPE_LATER, .scope = LP_SCOPE_SERVER},
     {.name = "public_url", .type = LP_TYPE_LATER, .scope = LP_SCOPE_SERVER},

@@ -11,6 +11,8 @@
  *   response.c  what the replica answered: judged, rewritten, passed on
  *   stream.c    event streams: comments, borders, the endpoint event of old SSE
  *   answer.c    answers of our own
+ *   cookies.c   cookies of replicas, kept for a session (cookie_jar)
+ *   seal.c      the ticket of a new session
  *   home.c      sessions by home, mail between engines
  *   pool.c      kept connections, health checks */
 #ifndef LP_GATE_ENGINE_PRIV_H
@@ -25,6 +27,7 @@
 #include "mcp/endpoint.h"
 #include "mcp/entropy.h"
 #include "mcp/envelope.h"
+#include "mcp/jar.h"
 #include "mcp/ticket.h"
 #include "obs/record.h"
 #include "wire/sse.h"
@@ -40,10 +43,11 @@ enum {
     LP_REPLACE_TRIES_MAX = 6,
     LP_SSE_HOLD_MAX = 65536,
     LP_ENGINES_MAX = 64,
-    LP_FIELDS_ADDED_MAX = 8, /* to a head that is passed on */
+    LP_FIELDS_ADDED_MAX = 9, /* to a head that is passed on */
     LP_SPARES_MAX = 64,
     LP_SPARE_BYTES_MAX = 4096,
     LP_CHALLENGE_MAX = 512,
+    LP_MAIL_TEXT_MAX = LP_JAR_SESSION_BYTES_MAX, /* the longest that a letter may carry */
 };
 
 enum lp_timer_kind {
@@ -132,6 +136,12 @@ struct lp_exchange {
     struct lp_ticket ticket;
     struct lp_span target; /* old SSE: path and query at the replica */
 
+    /* cookies, of servers with cookie_jar */
+    bool asks_home;         /* waits for its home's word about them */
+    bool knows_cookies;     /* `cookie` is what it will be */
+    struct lp_span cookie;  /* the Cookie value for the replica; null pointer: the client's own */
+    struct lp_span cookies; /* packed, of a new session's answer; empty once they are sealed */
+
     /* the replica's side */
     struct lp_leg leg;
     uint32_t attempts;
@@ -178,21 +188,26 @@ struct lp_session {
     uint32_t incarnation;
     uint32_t stream_engine; /* of the standalone GET stream */
     lp_id stream_exchange;  /* 0: none */
+    struct lp_jar *jar;     /* NULL: its ticket tells its cookies */
 };
 
 enum lp_mail_kind {
-    LP_MAIL_OPENED,   /* to the home: key, server, replica */
-    LP_MAIL_ENDED,    /* to the home: key */
-    LP_MAIL_USED,     /* to the home: key */
-    LP_MAIL_COUNT,    /* to all: server, replica, delta */
-    LP_MAIL_CLOSED,   /* to all: an old-SSE stream was seen to close: key */
-    LP_MAIL_STATE,    /* to all: server, replica, state */
-    LP_MAIL_LEARNT,   /* to all: server, delta: what (enum lp_learnt); text: the challenge */
-    LP_MAIL_STREAM,   /* to the home: key, exchange: the session's standalone stream is mine */
-    LP_MAIL_UNSTREAM, /* to the home: key, exchange: it has ended */
-    LP_MAIL_EVICT,    /* to the home: key, exchange: the replica says 409 to mine */
-    LP_MAIL_YIELD,    /* from the home to the holder: exchange; other: who asked */
-    LP_MAIL_YIELDED,  /* to who asked: exchange: closed, or there was none */
+    LP_MAIL_OPENED,       /* to the home: key, server, replica */
+    LP_MAIL_ENDED,        /* to the home: key */
+    LP_MAIL_USED,         /* to the home: key */
+    LP_MAIL_COUNT,        /* to all: server, replica, delta */
+    LP_MAIL_CLOSED,       /* to all: an old-SSE stream was seen to close: key */
+    LP_MAIL_STATE,        /* to all: server, replica, state */
+    LP_MAIL_LEARNT,       /* to all: server, delta: what (enum lp_learnt); text: the challenge */
+    LP_MAIL_STREAM,       /* to the home: key, exchange: the session's standalone stream is mine */
+    LP_MAIL_UNSTREAM,     /* to the home: key, exchange: it has ended */
+    LP_MAIL_EVICT,        /* to the home: key, exchange: the replica says 409 to mine */
+    LP_MAIL_YIELD,        /* from the home to the holder: exchange; other: who asked */
+    LP_MAIL_YIELDED,      /* to who asked: exchange: closed, or there was none */
+    LP_MAIL_ASK_COOKIES,  /* to the home: key, exchange: what are the session's cookies? */
+    LP_MAIL_COOKIES_ARE,  /* to who asked: exchange; delta 1: text; 0: those of the ticket */
+    LP_MAIL_BASE_COOKIES, /* to the home: key, text: the ticket's, if it has no jar yet */
+    LP_MAIL_COOKIES,      /* to the home: key, text: changes */
 };
 
 /* What engines tell each other of a server. */
@@ -214,7 +229,7 @@ struct lp_mail {
     uint32_t other_engine;
     lp_id exchange;
     lp_id other_exchange;
-    struct lp_span text; /* at most LP_CHALLENGE_MAX bytes; on the way it follows the struct */
+    struct lp_span text; /* at most LP_MAIL_TEXT_MAX bytes; on the way it follows the struct */
 };
 
 enum { LP_SESSIONS_MAX = 1 << 18, LP_CLOSED_MAX = 8192, LP_SESSION_IDLE_S = 1800 };
@@ -239,8 +254,9 @@ struct lp_engine {
     struct lp_head *out_head; /* the head being sent */
     uint64_t mono_us;
     uint64_t wall_ms;
-    uint64_t complain_us; /* no complaint of our own poverty before this */
-    uint64_t timer_at_us; /* what the shell was last asked for */
+    uint64_t cookie_told_us; /* when the last dropped cookie was logged; 0: never */
+    uint64_t complain_us;    /* no complaint of our own poverty before this */
+    uint64_t timer_at_us;    /* what the shell was last asked for */
     bool stopping;
     bool stopped;
     bool is_ready; /* written by this engine's thread, read by any */
@@ -295,6 +311,8 @@ bool lp_exchange_is_call(const struct lp_exchange *x);
 void lp_request_head(struct lp_engine *e, struct lp_stream s, const struct lp_head *head);
 void lp_request_body(struct lp_engine *e, struct lp_exchange *x, struct lp_span bytes);
 void lp_request_end(struct lp_engine *e, struct lp_exchange *x);
+/* Asks lp_route and carries its verdict out. */
+void lp_request_route(struct lp_engine *e, struct lp_exchange *x);
 void lp_request_refused(struct lp_engine *e, struct lp_exchange *x, enum lp_reason why);
 
 /* leg.c */
@@ -345,8 +363,32 @@ void lp_home_opened(struct lp_engine *e, const struct lp_exchange *x, struct lp_
 void lp_home_ended(struct lp_engine *e, struct lp_key key);
 void lp_home_used(struct lp_engine *e, struct lp_key key);
 bool lp_home_is_closed(const struct lp_engine *e, struct lp_key key);
+/* The jar of a session that is at home here; NULL when it has none. */
+const struct lp_jar *lp_home_jar(struct lp_engine *e, struct lp_key key);
 void lp_home_replica_gone(struct lp_engine *e, uint32_t server, uint32_t replica);
 uint32_t lp_home_of(const struct lp_engine *e, struct lp_key key);
+
+/* cookies.c: each does nothing for servers without cookie_jar */
+/* Before a forward: sets x->cookie. False when the exchange is over, or its home is asked first and
+ * lp_request_route comes again with its word. */
+bool lp_cookies_load(struct lp_engine *e, struct lp_exchange *x);
+/* The home's word, or that there is none: then the ticket's cookies are used. */
+void lp_cookies_loaded(
+    struct lp_engine *e, struct lp_exchange *x, bool has_word, struct lp_span packed);
+/* Sets x->cookie to the client's own cookies and these. LP_ENOMEM, LP_ELIMIT. */
+LP_MUST int lp_cookies_use(struct lp_engine *e, struct lp_exchange *x, struct lp_span packed);
+/* Takes the Set-Cookie fields of any answer: to the session's home, or for a new one's ticket. */
+void lp_cookies_take(struct lp_engine *e, struct lp_exchange *x, const struct lp_kept_head *from);
+/* A session was opened: cookies that its ticket could not take go to its home. */
+void lp_cookies_opened(struct lp_engine *e, const struct lp_exchange *x);
+/* A field of the answer that the client does not get. */
+bool lp_cookies_is_hidden(const struct lp_exchange *x, enum lp_field_id id);
+
+/* seal.c */
+/* The ticket of a new session at the leg's replica, with x->cookies if they fit. The text is in the
+ * exchange's arena; x->ticket has its key. LP_ETOO_LONG, LP_ERANGE, LP_ENOMEM. */
+LP_MUST int lp_seal(struct lp_engine *e, struct lp_exchange *x, enum lp_ticket_kind kind,
+    struct lp_span upstream_id, struct lp_span *ret_text);
 
 /* pool.c */
 /* A kept connection that is fit for use, or 0. */

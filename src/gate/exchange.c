@@ -80,6 +80,7 @@ void lp_exchange_drop_request(struct lp_engine *e, struct lp_exchange *x)
     }
     lp_buf_commit(&x->body, bytes);
     x->client_id = x->target = x->ticket.upstream_id = lp_span(NULL, 0);
+    x->ticket.cookies = x->cookies = x->cookie = lp_span(NULL, 0);
     x->request = (struct lp_kept_head){.method = x->request.method};
     x->answer = NULL;
     drop_arena(&e->spares, &x->arena);
@@ -236,6 +237,10 @@ void lp_exchange_timer(struct lp_engine *e, struct lp_exchange *x)
         lp_exchange_over(e, x, x->end_reason);
         return;
     }
+    if (x->asks_home) { /* what the ticket says is better than no answer */
+        lp_cookies_loaded(e, x, false, lp_span(NULL, 0));
+        return;
+    }
     if (x->phase == LP_PHASE_REPLACING) {
         lp_response_yielded(e, x, x->replace_tries > 0);
         return;
@@ -334,7 +339,7 @@ static void client_gone_quiet(void *ctx, uint64_t tag, struct lp_stream s)
 {
     struct lp_engine *e = ctx;
     struct lp_exchange *x = lp_exchange_get(e, tag);
-    LP_ASSERT(x && x->down_open && x->phase != LP_PHASE_READING);
+    LP_ASSERT(x && x->down_open && (x->phase != LP_PHASE_READING || x->asks_home));
     if (goes_on_without_client(x))
         return;
     if (!x->is_stream_get && x->era == LP_ERA_LEGACY)

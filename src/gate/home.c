@@ -20,8 +20,20 @@ int lp_home_init(struct lp_engine *e)
     return e->closed_ring ? LP_OK : LP_ENOMEM;
 }
 
+static void drop_jar(struct lp_session *s)
+{
+    if (s->jar)
+        lp_jar_fini(s->jar);
+    free(s->jar);
+    s->jar = NULL;
+}
+
 void lp_home_fini(struct lp_engine *e)
 {
+    uint32_t cursor = 0;
+    lp_id id;
+    for (struct lp_session *s; (s = lp_slab_next(&e->sessions, &cursor, &id));)
+        drop_jar(s);
     lp_slab_fini(&e->sessions);
     lp_map_fini(&e->session_by_key);
     lp_map_fini(&e->closed_by_key);
@@ -44,9 +56,9 @@ void lp_mail_send(struct lp_engine *e, uint32_t to, const struct lp_mail *mail)
         lp_home_mail(e, &stamped);
         return;
     }
-    char room[sizeof stamped + LP_CHALLENGE_MAX];
+    char room[sizeof stamped + LP_MAIL_TEXT_MAX];
     struct lp_span text = mail->text;
-    LP_ASSERT(text.len <= LP_CHALLENGE_MAX);
+    LP_ASSERT(text.len <= LP_MAIL_TEXT_MAX);
     stamped.text = lp_span(NULL, text.len);
     memcpy(room, &stamped, sizeof stamped);
     if (text.len)
@@ -89,6 +101,7 @@ static void forget(struct lp_engine *e, struct lp_session *s)
 {
     count(e, s->server, s->replica, -1);
     lp_list_remove(&s->lru);
+    drop_jar(s);
     lp_slab_free(&e->sessions, lp_map_remove(&e->session_by_key, s->key));
 }
 
@@ -152,6 +165,7 @@ void lp_home_opened(struct lp_engine *e, const struct lp_exchange *x, struct lp_
         .replica = x->leg.replica,
         .delta = (int32_t)lp_leg_replica(x)->incarnation};
     lp_mail_send(e, lp_home_of(e, key), &mail);
+    lp_cookies_opened(e, x);
 }
 
 void lp_home_ended(struct lp_engine *e, struct lp_key key)
@@ -239,6 +253,46 @@ static void on_yield(struct lp_engine *e, const struct lp_mail *mail)
     }
     struct lp_mail yielded = {.kind = LP_MAIL_YIELDED, .exchange = mail->other_exchange};
     lp_mail_send(e, mail->other_engine, &yielded);
+}
+
+/* --- a session's cookies --- */
+
+const struct lp_jar *lp_home_jar(struct lp_engine *e, struct lp_key key)
+{
+    const struct lp_session *s = find(e, key);
+    return s ? s->jar : NULL;
+}
+
+/* Only puts and packs: which origin it is for matters to the engine that reads lines. */
+static struct lp_jar *new_jar(void)
+{
+    const struct lp_uri nowhere = {.has_authority = false};
+    struct lp_jar *jar = malloc(sizeof *jar);
+    if (jar)
+        lp_jar_init(jar, &nowhere, LP_JAR_SESSION_BYTES_MAX);
+    return jar;
+}
+
+static void on_cookies(struct lp_engine *e, const struct lp_mail *mail)
+{
+    remember(e, mail); /* if it was opened through another process, or before a restart */
+    struct lp_session *s = find(e, mail->key);
+    if (!s || (s->jar && mail->kind == LP_MAIL_BASE_COOKIES))
+        return;
+    if (!s->jar)
+        s->jar = new_jar();
+    if (!s->jar || lp_jar_unpack(s->jar, mail->text, e->wall_ms))
+        lp_engine_say(e, LP_LOG_ERROR, "out of memory: a cookie of a session was not kept");
+}
+
+static void on_ask_cookies(struct lp_engine *e, const struct lp_mail *mail)
+{
+    const struct lp_jar *jar = lp_home_jar(e, mail->key);
+    struct lp_mail word = {.kind = LP_MAIL_COOKIES_ARE,
+        .exchange = mail->exchange,
+        .delta = jar != NULL,
+        .text = jar ? lp_jar_packed(jar) : lp_span(NULL, 0)};
+    lp_mail_send(e, mail->from, &word);
 }
 
 /* --- what everybody hears --- */
@@ -336,6 +390,18 @@ void lp_home_mail(struct lp_engine *e, const struct lp_mail *mail)
         x = lp_exchange_get(e, mail->exchange);
         if (x)
             lp_response_yielded(e, x, true);
+        break;
+    case LP_MAIL_ASK_COOKIES:
+        on_ask_cookies(e, mail);
+        break;
+    case LP_MAIL_COOKIES_ARE:
+        x = lp_exchange_get(e, mail->exchange);
+        if (x && x->asks_home)
+            lp_cookies_loaded(e, x, mail->delta, mail->text);
+        break;
+    case LP_MAIL_BASE_COOKIES:
+    case LP_MAIL_COOKIES:
+        on_cookies(e, mail);
         break;
     }
 }

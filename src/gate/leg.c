@@ -78,13 +78,15 @@ static bool is_unwanted(const struct lp_field *field)
     return lp_span_ieq(field->name, LP_SPAN("accept-encoding"));
 }
 
-static void copy_fields(struct lp_head *head, const struct lp_kept_head *from)
+static void copy_fields(struct lp_head *head, const struct lp_kept_head *from, bool has_cookie)
 {
     bool has_connection = lp_kept_value(from, LP_FIELD_CONNECTION).ptr != NULL;
     uint64_t seen = 0; /* singletons that are there twice, equal, go out once */
     for (uint32_t i = 0; i < from->field_count; i++) {
         const struct lp_field *field = &from->fields[i];
         if (is_replaced(field->id) || (field->id == LP_FIELD_OTHER && is_unwanted(field)))
+            continue;
+        if (has_cookie && field->id == LP_FIELD_COOKIE)
             continue;
         if (has_connection && is_named_by_connection(from, field->name))
             continue;
@@ -238,7 +240,9 @@ static void build_head(struct lp_engine *e, struct lp_exchange *x)
         head, LP_FIELD_HOST, address->is_unix ? LP_SPAN("localhost") : address->authority);
     if (x->request.method != LP_METHOD_OPTIONS)
         (void)!lp_head_add(head, LP_FIELD_ACCEPT, accept_for(x));
-    copy_fields(head, &x->request);
+    copy_fields(head, &x->request, x->cookie.ptr != NULL);
+    if (x->cookie.ptr)
+        (void)!lp_head_add(head, LP_FIELD_COOKIE, x->cookie);
     if (x->verdict.kind == LP_VERDICT_FORWARD && !x->id_is_sse)
         (void)!lp_head_add(head, LP_FIELD_MCP_SESSION_ID, x->ticket.upstream_id);
     if (!x->is_made)

@@ -124,7 +124,10 @@ static void open_ticket(
     lp_metrics_add(&e->metrics, LP_METRIC_TICKETS_OPENED, 1);
     if (lp_arena_dup(&x->arena, x->ticket.upstream_id, &x->ticket.upstream_id))
         x->id_state = LP_ID_FORGED;
-    x->ticket.cookies = lp_span(NULL, 0);
+    if (!x->server->conf->cookie_jar)
+        x->ticket.cookies = lp_span(NULL, 0);
+    else if (lp_arena_dup(&x->arena, x->ticket.cookies, &x->ticket.cookies))
+        x->id_state = LP_ID_FORGED;
     x->record.session = x->ticket.key.lo;
 }
 
@@ -438,6 +441,8 @@ static void carry_out(struct lp_engine *e, struct lp_exchange *x)
         lp_answer(e, x, x->verdict.reason, detail_of(x));
         return;
     case LP_VERDICT_FORWARD:
+        if (!lp_cookies_load(e, x))
+            return;
         lp_home_used(e, x->ticket.key);
         lp_leg_start(e, x, x->verdict.replica);
         return;
@@ -448,6 +453,14 @@ static void carry_out(struct lp_engine *e, struct lp_exchange *x)
         lp_leg_start(e, x, lp_fleet_pick(fleet, x->verdict.kind != LP_VERDICT_ANY, UINT32_MAX));
         return;
     }
+}
+
+void lp_request_route(struct lp_engine *e, struct lp_exchange *x)
+{
+    struct lp_route_facts facts = facts_of(e, x);
+    struct lp_route_view view = view_of(e, x);
+    x->verdict = lp_route(&facts, &view);
+    carry_out(e, x);
 }
 
 static void decide(struct lp_engine *e, struct lp_exchange *x)
@@ -471,10 +484,7 @@ static void decide(struct lp_engine *e, struct lp_exchange *x)
         lp_answer(e, x, LP_REASON_out_of_memory, NULL);
         return;
     }
-    struct lp_route_facts facts = facts_of(e, x);
-    struct lp_route_view view = view_of(e, x);
-    x->verdict = lp_route(&facts, &view);
-    carry_out(e, x);
+    lp_request_route(e, x);
 }
 
 void lp_request_end(struct lp_engine *e, struct lp_exchange *x)

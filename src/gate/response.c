@@ -43,7 +43,7 @@ static bool is_event_stream(const struct lp_kept_head *from)
 static bool is_dropped(const struct lp_exchange *x, const struct lp_field *field)
 {
     if (field->id == LP_FIELD_CONTENT_LENGTH || field->id == LP_FIELD_MCP_SESSION_ID ||
-        lp_field_is_hop_by_hop(field->id))
+        lp_field_is_hop_by_hop(field->id) || lp_cookies_is_hidden(x, field->id))
         return true;
     return x->is_sse &&
         (field->id == LP_FIELD_CACHE_CONTROL || field->id == LP_FIELD_X_ACCEL_BUFFERING);
@@ -143,7 +143,7 @@ static void make_delete(struct lp_engine *e, const struct lp_exchange *for_x, st
     x->record.server = x->server->conf->name;
     x->record.http_method = x->request.method_name;
     x->record.path = x->server->conf->path;
-    if (lp_arena_dup(&x->arena, id, &x->ticket.upstream_id))
+    if (lp_arena_dup(&x->arena, id, &x->ticket.upstream_id) || lp_cookies_use(e, x, for_x->cookies))
         lp_exchange_over(e, x, LP_REASON_out_of_memory);
     else
         lp_leg_start(e, x, for_x->leg.replica);
@@ -177,26 +177,6 @@ static void learn_no_challenge(struct lp_engine *e, const struct lp_server_state
     lp_mail_all(e, &mail);
 }
 
-/* Seals the ticket into the arena; also what its key is. Empty on failure. */
-static struct lp_span seal(struct lp_engine *e, struct lp_exchange *x, struct lp_span upstream_id)
-{
-    unsigned char nonce[LP_TICKET_NONCE_BYTES];
-    struct lp_ticket_scope scope = {.kind = LP_TICKET_HTTP, .server = x->server->conf->name};
-    struct lp_ticket ticket = {.issued_ms = e->wall_ms, .upstream_id = upstream_id};
-    char text[LP_TICKET_TEXT_MAX];
-    struct lp_span kept = lp_span(NULL, 0);
-    size_t len;
-    memcpy(ticket.replica, lp_leg_replica(x)->hash[0], sizeof ticket.replica);
-    lp_entropy_bytes(&e->entropy, nonce, sizeof nonce);
-    if (lp_ticket_seal(&(struct lp_ticket_context){.ring = e->keyring, .scope = &scope}, &ticket,
-            nonce, text, &len) ||
-        lp_ticket_open(&(struct lp_ticket_context){e->keyring, &scope, e->wall_ms, UINT64_MAX},
-            lp_span(text, len), e->room, &x->ticket) ||
-        lp_arena_dup(&x->arena, lp_span(text, len), &kept))
-        return lp_span(NULL, 0);
-    return kept;
-}
-
 static void open_session(
     struct lp_engine *e, struct lp_exchange *x, const struct lp_kept_head *from)
 {
@@ -209,8 +189,8 @@ static void open_session(
         return;
     }
     enum lp_reason reason = check_upstream_id(id);
-    struct lp_span ticket = reason ? LP_SPAN("") : seal(e, x, id);
-    if (!reason && !ticket.len)
+    struct lp_span ticket = LP_SPAN("");
+    if (!reason && lp_seal(e, x, LP_TICKET_HTTP, id, &ticket))
         reason = LP_REASON_out_of_memory;
     if (reason) {
         make_delete(e, x, id);
@@ -336,6 +316,7 @@ void lp_response_head(struct lp_engine *e, struct lp_exchange *x, const struct l
     if (!x->body_streams && !x->is_standalone)
         lp_exchange_drop_body(e, x); /* no second attempt from here on */
     learn(e, x, &from);
+    lp_cookies_take(e, x, &from);
     if (must_be_judged(x, head->status)) {
         lp_engine_arm(e, &x->timer, e->mono_us + x->server->conf->sse_post_ms * 1000);
         begin_judging(e, x, head);

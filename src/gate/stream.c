@@ -141,38 +141,20 @@ static int split_endpoint(
     return err;
 }
 
-static int seal_endpoint(
-    struct lp_engine *e, struct lp_exchange *x, struct lp_span target, char *room, size_t *ret_len)
-{
-    unsigned char nonce[LP_TICKET_NONCE_BYTES];
-    struct lp_ticket_scope scope = {.kind = LP_TICKET_SSE, .server = x->server->conf->name};
-    struct lp_ticket ticket = {.issued_ms = e->wall_ms, .upstream_id = target};
-    memcpy(ticket.replica, lp_leg_replica(x)->hash[0], sizeof ticket.replica);
-    lp_entropy_bytes(&e->entropy, nonce, sizeof nonce);
-    int err = lp_ticket_seal(&(struct lp_ticket_context){.ring = e->keyring, .scope = &scope},
-        &ticket, nonce, room, ret_len);
-    return err
-        ? err
-        : lp_ticket_open(&(struct lp_ticket_context){e->keyring, &scope, e->wall_ms, UINT64_MAX},
-              lp_span(room, *ret_len), e->room, &x->ticket);
-}
-
 static bool rewrite_endpoint(
     struct lp_engine *e, struct lp_exchange *x, const struct lp_sse_event *event)
 {
     struct lp_buf sealed, kept, address, out;
-    char token[LP_TICKET_TEXT_MAX];
-    size_t len = 0;
+    struct lp_span token;
     lp_buf_init(&sealed, 8192);
     lp_buf_init(&kept, 8192);
     lp_buf_init(&address, 16384);
     lp_buf_init(&out, 20000);
     int err = split_endpoint(x, event->data, &sealed, &kept);
     if (!err)
-        err = seal_endpoint(e, x, lp_buf_span(&sealed), token, &len);
+        err = lp_seal(e, x, LP_TICKET_SSE, lp_buf_span(&sealed), &token);
     if (!err)
-        err = lp_endpoint_visible(
-            &address, x->server->conf->sse_path, lp_span(token, len), lp_buf_span(&kept));
+        err = lp_endpoint_visible(&address, x->server->conf->sse_path, token, lp_buf_span(&kept));
     if (!err)
         err = lp_sse_write(&out, LP_SPAN("endpoint"), event->has_id ? event->id : LP_SPAN(""),
             lp_buf_span(&address));

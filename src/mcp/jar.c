@@ -258,7 +258,7 @@ enum lp_jar_verdict lp_jar_store(struct lp_jar *jar, const struct lp_uri *from, 
     enum lp_jar_verdict verdict = lp_jar_judge(jar, from, line, wall_ms, &entry);
     *ret_name = entry.name;
     bool is_fit = verdict == LP_JAR_STORED || verdict == LP_JAR_REMOVED;
-    return is_fit && lp_jar_put(jar, &entry, wall_ms) ? LP_JAR_NO_MEMORY : verdict;
+    return is_fit && lp_jar_put(jar, &entry, wall_ms) ? LP_JAR_NO_ROOM : verdict;
 }
 
 /* --- what goes out ---------------------------------------------------------------------------- */

@@ -38,7 +38,7 @@ enum {
     X(TOO_LONG, "was dropped: its name and value are over the limit")                              \
     X(NOT_SECURE, "was dropped: it is Secure and came over http")                                  \
     X(BAD_PREFIX, "was dropped: it is not what its name promises (__Host- or __Secure-)")          \
-    X(NO_MEMORY, "was dropped: out of memory")
+    X(NO_ROOM, "was dropped: there is no room for it")
 
 enum lp_jar_verdict {
 #define X(name, words) LP_JAR_##name,

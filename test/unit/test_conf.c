@@ -41,6 +41,7 @@ static void smallest_file_gets_the_defaults(void **state)
     assert_int_equal(s->sse_post_ms, 10000);
     assert_int_equal(s->stalled_ms, 60000);
     assert_int_equal(s->ticket_age_ms, 30ULL * 86400000);
+    assert_false(s->cookie_jar);
     assert_int_equal(s->body_max, 4 << 20);
     assert_int_equal(s->comment_ms, 15000);
     assert_int_equal(s->host_count, 0);
@@ -78,7 +79,7 @@ static const char WHOLE_FILE[] =
     "      - unix:/run/c.sock:/m\n"
     "    balance: round_robin\n"
     "    on_owner_lost: not_found\n"
-    "    cookie_jar: false\n"
+    "    cookie_jar: true\n"
     "    gone_after: 1m\n"
     "    timeouts: {first_byte: 2h, sse_post: 1s, stalled: 2m}\n"
     "    ticket_age: 7d\n"
@@ -141,6 +142,7 @@ static void server_of_the_whole_file(void **state)
     assert_int_equal(s->sse_post_ms, 1000);
     assert_int_equal(s->stalled_ms, 120000);
     assert_int_equal(s->ticket_age_ms, 7ULL * 86400000);
+    assert_true(s->cookie_jar);
     assert_int_equal(s->body_max, 65536);
     assert_int_equal(s->comment_ms, 0);
     assert_int_equal(s->host_count, 3);
@@ -295,14 +297,13 @@ static const struct mistake MISTAKES[] = {
            "3: <<: merge keys are not read; server keys at the top level are every server's "
            "default\n"},
     /* words of a later release */
-    {REPLICA "store: {sqlite: /a}\ncookie_jar: true\ndiscover: {dns: a}\npass: []\n"
+    {REPLICA "store: {sqlite: /a}\ndiscover: {dns: a}\npass: []\n"
              "public_url: http://a\n",
         {0},
         AT "2: store: comes with a later release; take the key out\n" AT
-           "3: cookie_jar: comes with a later release; take the key out\n" AT
-           "4: discover: comes with a later release; take the key out\n" AT
-           "5: pass: comes with a later release; take the key out\n" AT
-           "6: public_url: comes with a later release; take the key out\n"},
+           "3: discover: comes with a later release; take the key out\n" AT
+           "4: pass: comes with a later release; take the key out\n" AT
+           "5: public_url: comes with a later release; take the key out\n"},
     {REPLICA "on_owner_lost: recover\n", {0},
         AT "2: on_owner_lost: \"recover\" comes with a later release; use not_found\n"},
     /* values */
@@ -764,6 +765,7 @@ static void printed_snapshot_is_yaml(void **state)
         "    path: /mcp\n"
         "    balance: least_sessions\n"
         "    on_owner_lost: not_found\n"
+        "    cookie_jar: false\n"
         "    body_limit: 4MiB\n"
         "    comment_every: 15s\n"
         "    gone_after: 3s\n"

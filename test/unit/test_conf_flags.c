@@ -229,7 +229,7 @@ static void manual_names_every_key(void **state)
     static const char *const KEYS[] = {"listen", "admin", "key_file", "threads", "servers",
         "stop_after", "connections_max", "log.level", "log.access", "log.format", "log.file",
         "name", "path", "sse_path", "sse_upstream", "replicas", "balance", "on_owner_lost",
-        "gone_after", "timeouts.request", "timeouts.connect", "timeouts.first_byte",
+        "cookie_jar", "gone_after", "timeouts.request", "timeouts.connect", "timeouts.first_byte",
         "timeouts.sse_post", "timeouts.stalled", "ticket_age", "body_limit", "large_bodies_limit",
         "comment_every", "hosts", "origins", "lost_dialects", "plain_404_agents", "url", "weight",
         "status", "code", "text"};
@@ -241,7 +241,7 @@ static void manual_names_every_key(void **state)
         snprintf(line, sizeof line, "\n.It Ic %s", KEYS[i]);
         assert_non_null(strstr(text, line));
     }
-    assert_non_null(strstr(text, ".It\n.Ic cookie_jar\n"));
+    assert_non_null(strstr(text, ".It\n.Ic discover\n"));
     assert_non_null(strstr(text, "\nFrom 1ms to 1h.\nThe default is\n.Cm 3s .\n"));
     assert_non_null(strstr(text, "\nFrom 1 to 1GiB.\n"));
     assert_non_null(strstr(text, "\n.Cm text ,\n.Cm json .\n"));

@@ -218,7 +218,7 @@ static void test_verdicts(void **state)
     assert_int_equal(store(&jar, "http://a.test/", "__Host-a=1"), LP_JAR_BAD_PREFIX);
     assert_int_equal(store(&jar, "http://a.test/", "__Secure-a=1"), LP_JAR_BAD_PREFIX);
     lp_jar_fini(&jar);
-    for (int v = 0; v <= LP_JAR_NO_MEMORY; v++) {
+    for (int v = 0; v <= LP_JAR_NO_ROOM; v++) {
         bool tells = v == LP_JAR_NOT_SECURE || v == LP_JAR_BAD_PREFIX;
         assert_int_equal(lp_jar_must_tell((enum lp_jar_verdict)v), tells);
         assert_memory_equal(lp_jar_words((enum lp_jar_verdict)v), "was ", 4);

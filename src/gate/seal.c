@@ -1,0 +1,39 @@
+/* The ticket of a new session: what goes into it, and whether the cookies of its first answer have
+ * room there (requirements [G3]). */
+#include "base/error.h"
+#include "gate/engine_priv.h"
+
+static int seal_with(const struct lp_ticket_context *context, struct lp_ticket *ticket,
+    const unsigned char nonce[LP_TICKET_NONCE_BYTES], char *room, size_t *ret_len)
+{
+    int err = lp_ticket_seal(context, ticket, nonce, room, ret_len);
+    if (err != LP_ERANGE || !ticket->cookies.len)
+        return err;
+    ticket->cookies = lp_span(NULL, 0);
+    return lp_ticket_seal(context, ticket, nonce, room, ret_len);
+}
+
+int lp_seal(struct lp_engine *e, struct lp_exchange *x, enum lp_ticket_kind kind,
+    struct lp_span upstream_id, struct lp_span *ret_text)
+{
+    unsigned char nonce[LP_TICKET_NONCE_BYTES];
+    char text[LP_TICKET_TEXT_MAX];
+    size_t len = 0;
+    struct lp_ticket_scope scope = {.kind = kind, .server = x->server->conf->name};
+    struct lp_ticket_context context = {e->keyring, &scope, e->wall_ms, UINT64_MAX};
+    struct lp_ticket ticket = {
+        .issued_ms = e->wall_ms, .upstream_id = upstream_id, .cookies = x->cookies};
+    memcpy(ticket.replica, lp_leg_replica(x)->hash[0], sizeof ticket.replica);
+    lp_entropy_bytes(&e->entropy, nonce, sizeof nonce);
+    int err = seal_with(&context, &ticket, nonce, text, &len);
+    if (!err)
+        err = lp_ticket_open(&context, lp_span(text, len), e->room, &x->ticket);
+    if (!err)
+        err = lp_arena_dup(&x->arena, lp_span(text, len), ret_text);
+    if (err)
+        return err;
+    x->ticket.upstream_id = x->ticket.cookies = lp_span(NULL, 0); /* they lie in e->room */
+    if (ticket.cookies.len)
+        x->cookies = lp_span(NULL, 0);
+    return LP_OK;
+}
