@@ -7,8 +7,9 @@
  * numbers.
  *
  *   lp_client_open -> opened | failed        lp_client_request -> lp_call_ops, once an end
- *   lost: the server does not know the session any more; every call has ended, lp_client_open
- *         starts anew (with an emptied jar)
+ *   lost: the server does not know the session any more; lp_client_open starts anew (with an
+ * emptied jar). It is told before the failure of the call that found out. Calls that are still in
+ *         flight end each by their own answer, with cannot_have_run where that is sure
  *
  * A client does not repeat a call that may have run and does not start a lost session again by
  * itself: both are its owner's decision (lp_client_failure.cannot_have_run says which is safe).

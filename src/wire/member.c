@@ -87,3 +87,42 @@ void lp_elements(struct lp_span json, lp_element_fn each, void *ctx)
         err = lp_json_finish(&reader);
     LP_ASSERT(err <= 0);
 }
+
+struct tour {
+    struct lp_span json;
+    lp_member_fn each;
+    void *ctx;
+    struct lp_span key;
+    size_t begin;
+};
+
+static int on_tour_token(void *ctx, const struct lp_json_token *token)
+{
+    struct tour *t = ctx;
+    if (token->depth != 1)
+        return 0;
+    if (token->kind == LP_JSON_KEY) {
+        t->key = lp_span(t->json.ptr + token->begin, token->end - token->begin);
+        return 0;
+    }
+    if (token->kind == LP_JSON_OBJECT_BEGIN || token->kind == LP_JSON_ARRAY_BEGIN) {
+        t->begin = token->begin;
+        return 0;
+    }
+    bool is_end = token->kind == LP_JSON_OBJECT_END || token->kind == LP_JSON_ARRAY_END;
+    size_t begin = is_end ? t->begin : token->begin;
+    if (t->key.ptr)
+        t->each(t->ctx, t->key, lp_span(t->json.ptr + begin, token->end - begin));
+    return 0;
+}
+
+void lp_members(struct lp_span json, lp_member_fn each, void *ctx)
+{
+    struct tour t = {.json = json, .each = each, .ctx = ctx};
+    struct lp_json reader;
+    lp_json_init(&reader, on_tour_token, &t);
+    int err = lp_json_feed(&reader, json);
+    if (!err)
+        err = lp_json_finish(&reader);
+    LP_ASSERT(err <= 0);
+}

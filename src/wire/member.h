@@ -16,4 +16,9 @@ bool lp_member_u64(struct lp_span json, struct lp_span key, uint64_t *ret);
 typedef void (*lp_element_fn)(void *ctx, struct lp_span element);
 void lp_elements(struct lp_span json, lp_element_fn each, void *ctx);
 
+/* Calls `each` for every member of the object `json`, in order, with the raw key (quotes included)
+ * and the value's bytes. */
+typedef void (*lp_member_fn)(void *ctx, struct lp_span key, struct lp_span value);
+void lp_members(struct lp_span json, lp_member_fn each, void *ctx);
+
 #endif

@@ -1,0 +1,325 @@
+/* The session of a client: its memory, its beginning, its loss and its end (call/client.h).
+ *
+ *   IDLE -> OPENING -> OPEN -> CLOSING -> IDLE
+ *     ^        |         |
+ *     '--------+---------'  failed, lost
+ *
+ * Each session has an epoch; what belongs to an earlier one can still end, but changes nothing. */
+#include "call/client.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "call/client_priv.h"
+#include "mcp/jar.h"
+
+enum { TEXT_MAX = 4 << 20 };
+
+/* --- memory --- */
+
+static int copy_args(struct lp_client *client, const struct lp_client_args *args)
+{
+    static const struct lp_span NOTHING = {"{}", 2};
+    struct lp_span info = args->client_info.len
+        ? args->client_info
+        : LP_SPAN("{\"name\":\"limpet\",\"version\":\"" LP_VERSION "\"}");
+    struct lp_span capabilities = args->capabilities.len ? args->capabilities : NOTHING;
+    int err = lp_arena_dup(&client->text, capabilities, &client->capabilities);
+    if (!err)
+        err = lp_arena_dup(&client->text, info, &client->client_info);
+    return err ? err : lp_arena_dup(&client->text, args->log_level, &client->log_level);
+}
+
+int lp_client_new(const struct lp_client_args *args, struct lp_client **ret)
+{
+    struct lp_client *client = calloc(1, sizeof *client);
+    if (!client)
+        return LP_ENOMEM;
+    client->fetcher = args->fetcher;
+    client->jar = args->jar;
+    client->ops = args->ops;
+    client->ctx = args->ctx;
+    client->lane = args->lane;
+    client->has_no_stream = args->has_no_stream;
+    lp_arena_init(&client->text, TEXT_MAX);
+    lp_slab_init(&client->calls, sizeof(struct lp_call), LP_CLIENT_CALLS_MAX);
+    lp_slab_init(&client->asked, sizeof(struct lp_asked), LP_CLIENT_ASKED_MAX);
+    lp_list_init(&client->calls_open);
+    lp_list_init(&client->exchanges);
+    lp_list_init(&client->logins);
+    lp_buf_init(&client->session, LP_CLIENT_SESSION_MAX);
+    lp_buf_init(&client->orphan, LP_CLIENT_SESSION_MAX);
+    lp_buf_init(&client->result, LP_CLIENT_MESSAGE_MAX);
+    lp_buf_init(&client->endpoint, 8192);
+    lp_buf_init(&client->first, LP_CLIENT_SENTENCE_MAX);
+    lp_buf_init(&client->tools, 0);
+    lp_buf_init(&client->room, LP_FETCH_BODY_MAX);
+    int err = copy_args(client, args);
+    if (err) {
+        lp_client_free(client);
+        return err;
+    }
+    *ret = client;
+    return LP_OK;
+}
+
+static void forget_exchanges(struct lp_client *client)
+{
+    while (!lp_list_empty(&client->exchanges))
+        lp_exchange_drop(LP_CONTAINER(client->exchanges.next, struct lp_exchange, node));
+}
+
+static void say_nothing(void *ctx, lp_id asked)
+{
+    (void)ctx;
+    (void)asked;
+}
+
+void lp_client_free(struct lp_client *client)
+{
+    static const struct lp_client_ops SILENT = {.asked_cancelled = say_nothing};
+    if (!client)
+        return;
+    client->ops = &SILENT;
+    lp_login_drop_all(client);
+    lp_asked_drop(client, 0);
+    while (!lp_list_empty(&client->calls_open))
+        lp_call_drop(LP_CONTAINER(client->calls_open.next, struct lp_call, node));
+    forget_exchanges(client);
+    lp_fetcher_timer_cancel(client->fetcher, &client->stream_timer);
+    lp_fetcher_timer_cancel(client->fetcher, &client->step_timer);
+    lp_slab_fini(&client->calls);
+    lp_slab_fini(&client->asked);
+    lp_arena_fini(&client->text);
+    lp_buf_release(&client->session);
+    lp_buf_release(&client->orphan);
+    lp_buf_release(&client->result);
+    lp_buf_release(&client->endpoint);
+    lp_buf_release(&client->first);
+    lp_buf_release(&client->tools);
+    lp_buf_release(&client->room);
+    free(client);
+}
+
+/* --- words --- */
+
+struct lp_span lp_client_say(struct lp_client *client, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    int n = vsnprintf(client->sentence, sizeof client->sentence, fmt, args);
+    va_end(args);
+    size_t len = n < 0 ? 0 : (size_t)n;
+    return lp_span(
+        client->sentence, len < sizeof client->sentence ? len : sizeof client->sentence - 1);
+}
+
+void lp_client_note(struct lp_client *client, const char *fmt, ...)
+{
+    char room[1024];
+    va_list args;
+    if (!client->ops->note)
+        return;
+    va_start(args, fmt);
+    int n = vsnprintf(room, sizeof room, fmt, args);
+    va_end(args);
+    size_t len = n < 0 ? 0 : (size_t)n;
+    client->ops->note(client->ctx, lp_span(room, len < sizeof room ? len : sizeof room - 1));
+}
+
+struct lp_client_failure lp_client_limit(struct lp_client *client, int error)
+{
+    return (struct lp_client_failure){.kind = LP_FAILURE_LIMIT,
+        .error = error,
+        .reason = error == LP_ENOMEM ? LP_REASON_out_of_memory : LP_REASON_over_capacity,
+        .sentence =
+            lp_client_say(client, "it could not be done here: %s", lp_error_sentence(error))};
+}
+
+/* --- beginning --- */
+
+enum lp_client_state lp_client_state(const struct lp_client *client)
+{
+    return client->state;
+}
+
+const struct lp_client_info *lp_client_info(const struct lp_client *client)
+{
+    return client->state == LP_CLIENT_OPEN ? &client->info : NULL;
+}
+
+/* Nothing of the session stays but what is in the middle of its own end. */
+static void forget_session(struct lp_client *client)
+{
+    client->epoch++;
+    client->step = LP_OPEN_NONE;
+    lp_stream_close(client);
+    lp_fetcher_timer_cancel(client->fetcher, &client->step_timer);
+    lp_buf_clear(&client->session);
+    lp_buf_clear(&client->orphan);
+    lp_buf_clear(&client->tools);
+    client->relist = client->relist_for = 0;
+    client->version[0] = '\0';
+    client->stream_resume.has_event_id = client->stream_resume.has_retry = false;
+    client->stream_resume.tries = 0;
+    lp_asked_drop(client, 0);
+}
+
+void lp_client_open(struct lp_client *client)
+{
+    LP_ASSERT(client->state == LP_CLIENT_IDLE);
+    forget_session(client);
+    if (client->jar)
+        lp_jar_fini(client->jar); /* [C1]: a new session begins with an empty one */
+    client->state = LP_CLIENT_OPENING;
+    client->is_old_sse = client->is_modern = false;
+    client->first_status = 0;
+    lp_open_begin(client);
+}
+
+static void on_early(void *ctx)
+{
+    struct lp_client *client = ctx;
+    struct lp_client_failure why = lp_client_limit(client, client->early);
+    lp_client_fail_open(client, &why);
+}
+
+void lp_client_fail_soon(struct lp_client *client, int error)
+{
+    client->early = error;
+    client->step_timer.fire = on_early;
+    client->step_timer.ctx = client;
+    if (lp_fetcher_timer_set(client->fetcher, &client->step_timer, 0))
+        on_early(client); /* there is no memory to be late with */
+}
+
+void lp_client_fail_open(struct lp_client *client, const struct lp_client_failure *why)
+{
+    client->state = LP_CLIENT_IDLE;
+    forget_session(client);
+    client->ops->failed(client->ctx, why);
+}
+
+void lp_client_is_open(struct lp_client *client)
+{
+    uint32_t epoch = client->epoch;
+    client->step = LP_OPEN_NONE;
+    client->state = LP_CLIENT_OPEN;
+    client->info = (struct lp_client_info){.era = client->is_modern ? LP_ERA_MODERN : LP_ERA_LEGACY,
+        .transport = client->is_old_sse ? LP_TRANSPORT_SSE : LP_TRANSPORT_STREAMABLE_HTTP,
+        .version = lp_span_str(client->version),
+        .result = lp_buf_span(&client->result),
+        .session_id = lp_buf_span(&client->session)};
+    client->ops->opened(client->ctx, &client->info);
+    if (client->state == LP_CLIENT_OPEN && client->epoch == epoch && !client->is_old_sse)
+        lp_stream_open(client);
+}
+
+/* --- loss --- */
+
+/* Calls of an earlier session whose answer has no way left to come. */
+static void fail_stranded(struct lp_client *client, const struct lp_client_failure *why,
+    lp_id except, bool had_one_stream)
+{
+    struct lp_client_failure other = *why;
+    other.cannot_have_run = false;
+    for (;;) {
+        struct lp_call *stranded = NULL;
+        for (struct lp_list *node = client->calls_open.next; node != &client->calls_open;
+             node = node->next) {
+            struct lp_call *call = LP_CONTAINER(node, struct lp_call, node);
+            bool is_old = call->epoch != client->epoch && call->id != except;
+            if (is_old && (had_one_stream || !call->exchange) && !stranded)
+                stranded = call;
+        }
+        if (!stranded)
+            return;
+        lp_call_fail(stranded, &other);
+    }
+}
+
+void lp_client_lose(
+    struct lp_client *client, const struct lp_client_failure *why, struct lp_exchange *x)
+{
+    bool had_one_stream = client->is_old_sse;
+    lp_id except = x->call;
+    client->state = LP_CLIENT_IDLE;
+    forget_session(client);
+    client->ops->lost(client->ctx, why);
+    fail_stranded(client, why, except, had_one_stream);
+}
+
+/* --- end --- */
+
+static void say_closed(struct lp_client *client)
+{
+    client->state = LP_CLIENT_IDLE;
+    forget_session(client);
+    forget_exchanges(client);
+    client->ops->closed(client->ctx);
+}
+
+static void on_close_time(void *ctx)
+{
+    say_closed(ctx);
+}
+
+void lp_client_deleted(struct lp_client *client)
+{
+    if (client->state == LP_CLIENT_CLOSING)
+        say_closed(client);
+}
+
+static bool delete_session(struct lp_client *client)
+{
+    struct lp_exchange *x;
+    struct lp_exchange_args args = {.kind = LP_EXCHANGE_DELETE};
+    client->step_timer.fire = on_close_time;
+    client->step_timer.ctx = client;
+    return client->session.len && !client->is_old_sse && !client->is_modern &&
+        !lp_fetcher_timer_set(
+            client->fetcher, &client->step_timer, (uint64_t)LP_CLIENT_CLOSE_MS * 1000) &&
+        !lp_exchange_start(client, &args, &x);
+}
+
+void lp_client_close(struct lp_client *client)
+{
+    struct lp_client_failure why = {.kind = LP_FAILURE_CANCELLED,
+        .error = LP_EBROKEN,
+        .reason = LP_REASON_stopping,
+        .sentence = LP_SPAN("the session was closed")};
+    bool had_session = client->state == LP_CLIENT_OPEN || client->state == LP_CLIENT_OPENING;
+    if (client->state == LP_CLIENT_CLOSING)
+        return;
+    client->state = LP_CLIENT_CLOSING;
+    client->step = LP_OPEN_NONE;
+    lp_fetcher_timer_cancel(client->fetcher, &client->step_timer);
+    lp_login_drop_all(client);
+    lp_stream_close(client);
+    lp_calls_fail_all(client, &why);
+    if (!had_session || !delete_session(client))
+        say_closed(client);
+}
+
+/* --- notifications of ours --- */
+
+int lp_client_notify(struct lp_client *client, struct lp_span method, struct lp_span params)
+{
+    struct lp_exchange *x;
+    struct lp_params given = {.given = params};
+    if (client->state != LP_CLIENT_OPEN)
+        return LP_EUSAGE;
+    lp_buf_clear(&client->room);
+    int err = lp_buf_append(&client->room, LP_SPAN("{\"jsonrpc\":\"2.0\",\"method\":"));
+    if (!err)
+        err = lp_json_quote(&client->room, method);
+    bool has_params = params.len || client->is_modern;
+    if (!err && has_params)
+        err = lp_buf_append(&client->room, LP_SPAN(",\"params\":"));
+    if (!err && has_params)
+        err = lp_modern_write_params(client, &given, &client->room);
+    if (!err)
+        err = lp_buf_append(&client->room, LP_SPAN("}"));
+    return err ? err : lp_client_say_message(client, method, lp_buf_span(&client->room), &x);
+}
