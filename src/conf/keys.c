@@ -46,7 +46,8 @@ static const struct lp_conf_key KEYS[] = {
         .paragraph = "The address of the admin listener, or off. "
                      "It serves /metrics, /live, /ready and /status, "
                      "the first and the last of them only where the address is a loopback one: "
-                     "they ask for no token in this release."},
+                     "they ask for no token in this release, so that whoever reaches the address "
+                     "reads them. It belongs on a loopback address or a unix socket."},
     {.name = "key_file",
         .flag = "--key-file",
         .arg = "FILE",
@@ -67,7 +68,8 @@ static const struct lp_conf_key KEYS[] = {
         .min = 1,
         .max = 64,
         .help = "Threads that serve connections",
-        .paragraph = "How many threads serve connections, each with an event loop of its own."},
+        .paragraph = "How many threads serve connections, each with an event loop of its own. "
+                     "The kernel spreads the connections over them."},
     {.name = "servers",
         .arg = "LIST",
         .type = LP_TYPE_SERVERS,
@@ -130,7 +132,7 @@ static const struct lp_conf_key KEYS[] = {
         .choices = "least_sessions|round_robin",
         .help = "Where a new session goes",
         .paragraph = "Where a new session goes: to the replica with the fewest sessions for its "
-                     "weight, or to each in turn."},
+                     "weight, or to each in turn. Each thread takes turns of its own."},
     {.name = "on_owner_lost",
         .flag = "--on-owner-lost",
         .arg = "HOW",
@@ -357,6 +359,7 @@ static const struct lp_conf_key KEYS[] = {
         .max = 1000000,
         .help = "Client connections at the same time",
         .paragraph = "How many client connections there may be at the same time. "
+                     "Each thread takes its equal share of them. "
                      "Each may need a second one to a replica, so the limit of open files must be "
                      "over twice this number."},
     {.name = "url",
