@@ -37,6 +37,8 @@
     X(origin_refused, 1, 403, -32000, "the Origin header is not in the list of allowed origins")   \
     X(unknown_path, 1, 404, -32600, "no server is configured for this path")                       \
     X(method_not_allowed, 1, 405, -32000, "Method not allowed")                                    \
+    X(looped, 1, 508, -32603,                                                                      \
+        "the request came back to this gateway: a replica's address leads to it")                  \
     X(header_mismatch, 1, 400, -32020, "a header does not agree with the body")                    \
     X(missing_meta, 1, 400, -32602, "params._meta lacks a required key")                           \
     X(unknown_version, 1, 400, -32022, "Unsupported protocol version")                             \

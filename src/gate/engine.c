@@ -31,10 +31,21 @@ static int init_servers(struct lp_engine *e)
     return LP_OK;
 }
 
+/* A name of its own for each engine: gateways may stand behind each other, and a request may pass
+ * several of them, but none twice. */
+static void sign(struct lp_engine *e)
+{
+    unsigned char bytes[4];
+    lp_entropy_bytes(&e->entropy, bytes, sizeof bytes);
+    (void)snprintf(e->via, sizeof e->via, "1.1 limpet-%02x%02x%02x%02x", bytes[0], bytes[1],
+        bytes[2], bytes[3]);
+}
+
 static int init(struct lp_engine *e, const struct lp_engine_args *args)
 {
     lp_heap_init(&e->timers);
     lp_entropy_init(&e->entropy, args->seed);
+    sign(e);
     lp_slab_init(&e->exchanges, sizeof(struct lp_exchange), LP_EXCHANGES_MAX);
     lp_list_init(&e->dying);
     const struct lp_link_limits limits = {.idle_us = IDLE_US,
@@ -136,6 +147,15 @@ void lp_engine_say(struct lp_engine *e, enum lp_log_level level, const char *fmt
     struct lp_action action = {
         .kind = LP_ACT_LOG, .u.log = {.level = level, .line = lp_span(text, used)}};
     e->shell->perform(e->shell->ctx, &action);
+}
+
+bool lp_engine_may_complain(struct lp_engine *e)
+{
+    enum { COMPLAINT_US = 1000000 };
+    if (e->mono_us < e->complain_us)
+        return false;
+    e->complain_us = e->mono_us + COMPLAINT_US;
+    return true;
 }
 
 /* --- events --- */

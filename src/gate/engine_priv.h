@@ -43,7 +43,8 @@ enum {
     LP_REPLACE_TRIES_MAX = 6,
     LP_SSE_HOLD_MAX = 65536,
     LP_ENGINES_MAX = 64,
-    LP_FIELDS_ADDED_MAX = 9, /* to a head that is passed on */
+    LP_FIELDS_ADDED_MAX = 10, /* to a head that is passed on */
+    LP_VIA_MAX = 20,
     LP_SPARES_MAX = 64,
     LP_SPARE_BYTES_MAX = 4096,
     LP_CHALLENGE_MAX = 512,
@@ -254,6 +255,7 @@ struct lp_engine {
     struct lp_head *out_head; /* the head being sent */
     uint64_t mono_us;
     uint64_t wall_ms;
+    char via[LP_VIA_MAX];    /* "1.1 limpet-5f0c11aa": how it signs what it passes on */
     uint64_t cookie_told_us; /* when the last dropped cookie was logged; 0: never */
     uint64_t complain_us;    /* no complaint of our own poverty before this */
     uint64_t timer_at_us;    /* what the shell was last asked for */
@@ -278,6 +280,8 @@ struct lp_engine {
 struct lp_exchange *lp_exchange_get(struct lp_engine *e, lp_id id);
 void lp_engine_say(struct lp_engine *e, enum lp_log_level level, const char *fmt, ...)
     LP_PRINTF(3, 4);
+/* The same for what may happen with every request: at most one sentence a second. */
+bool lp_engine_may_complain(struct lp_engine *e);
 void lp_engine_arm(struct lp_engine *e, struct lp_timer *timer, uint64_t at_us);
 /* After anything that may change the answer of lp_engine_is_ready. */
 void lp_engine_tell_ready(struct lp_engine *e);

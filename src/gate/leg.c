@@ -243,6 +243,7 @@ static void build_head(struct lp_engine *e, struct lp_exchange *x)
     copy_fields(head, &x->request, x->cookie.ptr != NULL);
     if (x->cookie.ptr)
         (void)!lp_head_add(head, LP_FIELD_COOKIE, x->cookie);
+    (void)!lp_head_add(head, LP_FIELD_VIA, lp_span(e->via, sizeof e->via - 1));
     if (x->verdict.kind == LP_VERDICT_FORWARD && !x->id_is_sse)
         (void)!lp_head_add(head, LP_FIELD_MCP_SESSION_ID, x->ticket.upstream_id);
     if (!x->is_made)

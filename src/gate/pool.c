@@ -118,11 +118,9 @@ static void schedule_check(struct lp_engine *e, struct lp_replica *r)
 
 void lp_replica_not_tried(struct lp_engine *e, uint32_t server, uint32_t replica, int error)
 {
-    enum { COMPLAINT_US = 1000000 };
     struct lp_span name = replica_at(e, server, replica)->conf->name;
-    if (e->mono_us < e->complain_us)
+    if (!lp_engine_may_complain(e))
         return;
-    e->complain_us = e->mono_us + COMPLAINT_US;
     lp_engine_say(e, LP_LOG_ERROR, "cannot connect to replica %.*s: %s", (int)name.len, name.ptr,
         lp_fleet_connect_sentence(error));
 }

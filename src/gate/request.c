@@ -68,6 +68,28 @@ static enum lp_reason find_way(struct lp_engine *e, struct lp_exchange *x)
     return LP_REASON_none;
 }
 
+/* Whether this engine has sent the request itself (RFC 9110 7.6.3). */
+static bool came_back(const struct lp_engine *e, const struct lp_exchange *x)
+{
+    struct lp_span name = lp_span_from(lp_span(e->via, sizeof e->via - 1), sizeof "1.1 " - 1);
+    for (uint32_t i = 0; i < x->request.field_count; i++) {
+        const struct lp_field *field = &x->request.fields[i];
+        if (field->id == LP_FIELD_VIA && lp_span_search(field->value, name) < field->value.len)
+            return true;
+    }
+    return false;
+}
+
+static enum lp_reason refuse_loop(struct lp_engine *e, const struct lp_exchange *x)
+{
+    if (lp_engine_may_complain(e))
+        lp_engine_say(e, LP_LOG_ERROR,
+            "a request came back to this gateway: the address of a replica of server %.*s leads "
+            "to it; correct the address",
+            (int)x->record.server.len, x->record.server.ptr);
+    return LP_REASON_looped;
+}
+
 static bool is_json(struct lp_span content_type)
 {
     struct lp_span rest;
@@ -208,6 +230,8 @@ static enum lp_reason judge_head(
     enum lp_reason reason = find_way(e, x);
     if (reason)
         return reason;
+    if (came_back(e, x))
+        return refuse_loop(e, x);
     reason =
         lp_doorkeeper_judge(x->server->conf, lp_link_facts(&e->links, x->down.link).is_loopback,
             lp_kept_value(&x->request, LP_FIELD_HOST), lp_kept_value(&x->request, LP_FIELD_ORIGIN));

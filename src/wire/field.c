@@ -81,6 +81,7 @@ static enum lp_field_id candidate(struct lp_span name)
 
     switch (KEY(name.len, lower(name.ptr[0]))) {
         CASE(2, 't', TE);
+        CASE(3, 'v', VIA);
         CASE(4, 'd', DATE);
         CASE(4, 'h', HOST);
         CASE(5, 'a', ALLOW);

@@ -44,7 +44,8 @@
     X(MCP_SESSION_ID, "mcp-session-id")                                                            \
     X(MCP_PROTOCOL_VERSION, "mcp-protocol-version")                                                \
     X(MCP_METHOD, "mcp-method")                                                                    \
-    X(MCP_NAME, "mcp-name")
+    X(MCP_NAME, "mcp-name")                                                                        \
+    X(VIA, "via")
 
 enum lp_field_id {
     LP_FIELD_OTHER,

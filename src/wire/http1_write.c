@@ -56,6 +56,7 @@
     X(503, "Service Unavailable")                                                                  \
     X(504, "Gateway Timeout")                                                                      \
     X(505, "HTTP Version Not Supported")                                                           \
+    X(508, "Loop Detected")                                                                        \
     X(511, "Network Authentication Required")
 
 struct lp_span lp_http1_phrase(uint16_t status)

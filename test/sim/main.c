@@ -38,6 +38,7 @@ static const struct {
     {LP_REASON_client_sent_more,
         "reading stops long before; only a shell that reads on gets there"},
     {LP_REASON_answered_here, "only the admin listener's answers end so, and it is app's"},
+    {LP_REASON_looped, "no simulated gateway stands in front of another one"},
     {LP_REASON_idle, "ends a connection, never an exchange"},
     {LP_REASON_client_sent_more, "reading stops long before, as a read is 64 KiB at most"},
 };

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { gateway } from './lib/gateway.mjs';
 import { open, send } from './lib/http.mjs';
+import { freePorts } from './lib/ports.mjs';
 import { chunk, parseMessage, rawAnswer, rawClient, rawExchange, rawPeer, requestText } from
   './lib/raw.mjs';
 import { urls } from './lib/replicas.mjs';
@@ -52,6 +53,19 @@ suite('header fields', () => {
     assert.notEqual(all(SESSION)[0], 'u1');
     assert.deepEqual(all('X-Hop'), [], 'hop-by-hop fields stay');
     assert.equal(answer.text, RESULT);
+  });
+
+  test('gateways that stand in a ring: 508 at once, and the log says why', async t => {
+    const [one, two] = await freePorts(2);
+    const limpet = await gateway(t, { port: one, replicas: [`http://127.0.0.1:${two}/mcp`] });
+    await gateway(t, { port: two, replicas: [`http://127.0.0.1:${one}/mcp`] });
+    const answer = await post(limpet.url, initialize(1));
+    assertRpcError(answer, { status: 508, code: -32603, id: 1 });
+    assert.match(answer.json.error.message, /came back to this gateway/);
+    await limpet.record(r => r.reason === 'looped');
+    await limpet.proc.says(/came back to this gateway: the address of a replica of server default/);
+    const threads = Number(process.env.LIMPET_THREADS ?? 1); // each knows its own hand only
+    assert.ok(limpet.accessLog.length <= 1 + threads, 'once as it came, then as it came back');
   });
 
   test('a query passes untouched, also with what clients leave unencoded in it', async t => {

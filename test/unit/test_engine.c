@@ -123,6 +123,30 @@ static void a_connection_for_which_something_is_missing_here_is_said_once(void *
     assert_string_equal(w->log, "");
 }
 
+/* What it passes on is signed, and what comes back with its own signature goes no further. */
+static void a_request_that_comes_back_is_refused(void **state)
+{
+    struct world *w = *state;
+    accept_client(w, false, "192.0.2.7:1");
+    read_span(w, CLIENT,
+        LP_SPAN("OPTIONS /mcp HTTP/1.1\r\nHost: a\r\nVia: 1.0 fred, 1.1 limpet-00000000\r\n\r\n"));
+    tell_kind(w, LP_EV_CONNECTED, REPLICA);
+    struct lp_span sent = lp_span(w->written[REPLICA], w->written_len[REPLICA]);
+    assert_true(has(w, REPLICA, "Via: 1.0 fred, 1.1 limpet-00000000\r\n"));
+    size_t at = lp_span_search(sent, LP_SPAN("\r\nvia: 1.1 limpet-"));
+    assert_true(at < sent.len);
+    struct lp_span own = lp_span(sent.ptr + at + 2, sizeof "via: 1.1 limpet-01234567" - 1);
+    read_span(w, REPLICA, LP_SPAN("HTTP/1.1 204 x\r\n\r\n"));
+    char again[256];
+    int n = snprintf(again, sizeof again,
+        "GET /mcp HTTP/1.1\r\nHost: a\r\nVia: 1.0 fred\r\n%.*s, 1.1 other\r\n\r\n", (int)own.len,
+        own.ptr);
+    read_span(w, CLIENT, lp_span(again, (size_t)n));
+    assert_true(has(w, CLIENT, "HTTP/1.1 508 Loop Detected\r\n"));
+    assert_true(has(w, CLIENT, "a replica's address leads to it"));
+    assert_int_equal(lp_engine_metrics(w->engine)->reasons[LP_REASON_looped], 1);
+}
+
 static void no_descriptor_for_a_replica_is_said(void **state)
 {
     struct world *w = *state;
@@ -219,6 +243,7 @@ int main(void)
         TEST(connections_of_the_admin_are_no_clients),
         TEST(it_is_ready_until_its_last_replica_is_gone),
         TEST(a_change_of_state_says_why),
+        TEST(a_request_that_comes_back_is_refused),
         TEST(a_connection_for_which_something_is_missing_here_is_said_once),
         TEST(no_descriptor_for_a_replica_is_said),
         TEST(a_connect_that_fails_here_says_nothing_of_the_replica),
