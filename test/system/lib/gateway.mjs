@@ -49,7 +49,7 @@ class Gateway {
   async start() {
     assert.ok(existsSync(LIMPET), `${LIMPET} is not built`);
     if (this.config) writeFileSync(this.configFile, JSON.stringify(this.config, null, 2));
-    this.proc = start(this.t, 'limpet gateway', LIMPET, this.args);
+    this.proc = start(this.t, 'limpet gateway', LIMPET, this.args, { env: this.env });
     await this.proc.listening(this.port);
     return this;
   }
@@ -88,8 +88,8 @@ class Gateway {
 // top of the file; without both, flags alone are used. `servers` replaces the whole list. The access
 // log is always on, as JSON.
 export async function gateway(t, { replicas = [], flags = [], server, servers, config, key,
-  path: clientPath = '/mcp', port, adminPort } = {}) {
-  const settings = { replicas, flags, path: clientPath, key: key ?? keyFile(t),
+  path: clientPath = '/mcp', port, adminPort, env } = {}) {
+  const settings = { replicas, flags, env, path: clientPath, key: key ?? keyFile(t),
     port: port ?? await freePort(), adminPort: adminPort ?? await freePort() };
   if (server || servers || config) {
     settings.configFile = path.join(folder(t), 'limpet.yaml');
