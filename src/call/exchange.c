@@ -325,10 +325,14 @@ static void finish(struct lp_exchange *x, const struct lp_client_failure *why)
 {
     struct lp_client *client = x->client;
     bool was_busy = x->is_busy;
+    struct lp_client_failure again;
     x->is_busy = true; /* `why` may point into it */
     if (why && why->kind == LP_FAILURE_LOST && x->epoch == client->epoch &&
-        client->state == LP_CLIENT_OPEN)
+        client->state == LP_CLIENT_OPEN) {
         lp_client_lose(client, why, x);
+        again = lp_exchange_failure(x); /* the words may be gone: owners were called */
+        why = &again;
+    }
     if (wants_login(x, why))
         lp_login_ask(x);
     else if (x->kind == LP_EXCHANGE_CALL || x->kind == LP_EXCHANGE_RESUME)

@@ -141,7 +141,7 @@ static bool put_place(const struct lp_login *login, char room[URL_MAX])
     else if (login->place == 1 && path.len)
         n = snprintf(room, URL_MAX, "%.*s%s%.*s", (int)origin.len, origin.ptr, WELL_KNOWN,
             (int)path.len, path.ptr);
-    else if (login->place <= 2)
+    else if (login->place == 2)
         n = snprintf(room, URL_MAX, "%.*s%s", (int)origin.len, origin.ptr, WELL_KNOWN);
     return n > 0 && n < URL_MAX;
 }

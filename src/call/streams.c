@@ -199,7 +199,9 @@ static void end_old_sse(struct lp_exchange *x, const struct lp_client_failure *w
         .kind = LP_FAILURE_LOST, .error = LP_EBROKEN, .reason = LP_REASON_session_closed};
     if (client->state == LP_CLIENT_OPENING) {
         lost.kind = LP_FAILURE_GARBLED;
-        lost.sentence = lp_client_say(client, "the event stream ended before the session was open");
+        if (!why) /* its sentence is in the same room */
+            lost.sentence =
+                lp_client_say(client, "the event stream ended before the session was open");
         lp_open_stream_failed(client, why ? why : &lost);
         return;
     }
