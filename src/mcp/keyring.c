@@ -1,8 +1,8 @@
 /* The key ring (mcp/keyring.h): from the text of a key file to derived keys.
  *
- * The file's keys themselves are not kept: what seals, what hashes names and what may be printed
- * are three outputs of a keyed hash with different labels, so that none tells anything about
- * another. Reading the file and its permissions are the shell's business; wiping is ours
+ * The file's keys themselves are not kept: what seals, what hashes names, what signs hops and what
+ * may be printed are outputs of a keyed hash with different labels, so that none tells anything
+ * about another. Reading the file and its permissions are the shell's business; wiping is ours
  * (requirements [G3]).
  */
 #include "mcp/keyring.h"
@@ -33,6 +33,7 @@ static void derive(const unsigned char key[LP_KEY_BYTES], struct lp_ring_key *re
     keyed_hash(key, LP_SPAN("limpet ring 1: key id"), ret->id, sizeof ret->id);
     keyed_hash(key, LP_SPAN("limpet ring 1: tickets"), ret->aead, sizeof ret->aead);
     keyed_hash(key, LP_SPAN("limpet ring 1: replica names"), ret->naming, sizeof ret->naming);
+    keyed_hash(key, LP_SPAN("limpet ring 1: hops"), ret->hop, sizeof ret->hop);
 }
 
 static bool holds(const struct lp_keyring *ring, const struct lp_ring_key *key)

@@ -1,7 +1,8 @@
 /* The keys that seal tickets. The first key seals, every key opens (requirements [G3]).
  *
- * From each 32-byte key two are derived (BLAKE2b keyed hash): one for the AEAD, one for hashing
- * replica names, and a public 4-byte key id by which a ticket says who sealed it. */
+ * From each 32-byte key three are derived (BLAKE2b keyed hash): one for the AEAD, one for hashing
+ * replica names, one for signing hops (mcp/hop.h), and a public 4-byte key id by which a ticket
+ * says who sealed it. */
 #ifndef LP_MCP_KEYRING_H
 #define LP_MCP_KEYRING_H
 
@@ -15,6 +16,7 @@ struct lp_ring_key {
     unsigned char id[LP_KEY_ID_BYTES];
     unsigned char aead[LP_KEY_BYTES];
     unsigned char naming[LP_KEY_BYTES];
+    unsigned char hop[LP_KEY_BYTES];
 };
 
 struct lp_keyring {

@@ -94,7 +94,9 @@ static enum lp_field_id candidate(struct lp_span name)
         CASE(8, 'm', MCP_NAME);
         CASE(9, 'f', FORWARDED);
         CASE(10, 'c', CONNECTION);
+        CASE(10, 'f', FLY_REPLAY);
         CASE(10, 'k', KEEP_ALIVE);
+        CASE(10, 'l', LIMPET_HOP);
         CASE(10, 'm', MCP_METHOD);
         CASE(10, 's', SET_COOKIE);
         CASE(10, 't', TRACESTATE);
@@ -106,12 +108,14 @@ static enum lp_field_id candidate(struct lp_span name)
         CASE(13, 'c', CACHE_CONTROL);
         CASE(13, 'l', LAST_EVENT_ID);
         CASE(14, 'c', CONTENT_LENGTH);
+        CASE(14, 'f', FLY_REPLAY_SRC);
         CASE(14, 'm', MCP_SESSION_ID);
         CASE(15, 'x', X_FORWARDED_FOR);
         CASE(16, 'c', CONTENT_ENCODING);
         CASE(16, 'p', PROXY_CONNECTION);
         CASE(16, 'w', WWW_AUTHENTICATE);
         CASE(16, 'x', X_FORWARDED_HOST);
+        CASE(17, 'f', FLY_REPLAY_FAILED);
         CASE(17, 't', TRANSFER_ENCODING);
         CASE(18, 'p', PROXY_AUTHENTICATE);
         CASE(19, 'p', PROXY_AUTHORIZATION);

@@ -45,7 +45,11 @@
     X(MCP_PROTOCOL_VERSION, "mcp-protocol-version")                                                \
     X(MCP_METHOD, "mcp-method")                                                                    \
     X(MCP_NAME, "mcp-name")                                                                        \
-    X(VIA, "via")
+    X(VIA, "via")                                                                                  \
+    X(LIMPET_HOP, "limpet-hop")                                                                    \
+    X(FLY_REPLAY, "fly-replay")                                                                    \
+    X(FLY_REPLAY_SRC, "fly-replay-src")                                                            \
+    X(FLY_REPLAY_FAILED, "fly-replay-failed")
 
 enum lp_field_id {
     LP_FIELD_OTHER,
