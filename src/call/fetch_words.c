@@ -11,8 +11,7 @@ int lp_fetch_error_of(enum lp_reason reason)
         return LP_ESYNTAX;
     case LP_REASON_out_of_memory:
         return LP_ENOMEM;
-    case LP_REASON_first_byte_timeout:
-    case LP_REASON_reader_stalled:
+    case LP_REASON_upstream_stalled:
         return LP_ETIMEOUT;
     default:
         return LP_EBROKEN;

@@ -23,6 +23,7 @@ struct world {
     char written[ROOM];
     size_t written_len;
     size_t takes; /* bytes that a WRITE takes at most */
+    int error;    /* what CONNECT and WRITE say instead, when not 0 */
     struct lp_span drain;
     uint32_t closes;
 };
@@ -38,6 +39,8 @@ static void put(char *room, size_t *len, struct lp_span bytes)
 static int64_t perform(void *ctx, const struct lp_action *action)
 {
     struct world *w = ctx;
+    if (w->error && (action->kind == LP_ACT_CONNECT || action->kind == LP_ACT_WRITE))
+        return w->error;
     if (action->kind == LP_ACT_CONNECT) {
         assert_int_equal(action->u.connect.kind, LP_EP_STDIO);
         return CONN;
@@ -209,6 +212,76 @@ static void a_reader_that_takes_nothing_is_given_up(void **state)
     free(bytes);
 }
 
+static void a_shell_that_has_no_input_says_so(void **state)
+{
+    struct world *w = *state;
+    lp_lines_fini(&w->lines);
+    w->error = LP_EIO;
+    assert_int_equal(lp_lines_open(&w->lines, &w->shell, &OPS, w), LP_EIO);
+}
+
+/* The word about it comes as an event of its own, once, and no line is told after it. */
+static void a_write_that_fails_waits_for_the_end(void **state)
+{
+    struct world *w = *state;
+    w->error = LP_EBROKEN;
+    lp_lines_send(&w->lines, LP_SPAN("1"));
+    lp_lines_flush(&w->lines);
+    assert_int_equal(w->broken, 0);
+    assert_false(lp_lines_are_out(&w->lines));
+    event(w, (struct lp_event){.kind = LP_EV_BROKEN});
+    assert_int_equal(w->broken, LP_EBROKEN);
+    w->broken = 0;
+    struct lp_event late = {.kind = LP_EV_READ, .conn = CONN, .u.bytes = LP_SPAN("x\n")};
+    assert_false(lp_lines_event(&w->lines, &late));
+    assert_int_equal(w->heard_len, 0);
+}
+
+/* Whoever is given up for taking nothing is not given up again when he is seen to be gone. */
+static void one_that_was_given_up_is_told_once(void **state)
+{
+    struct world *w = *state;
+    w->takes = 0;
+    char *bytes = calloc(1, LP_LINES_OUT_MAX);
+    assert_non_null(bytes);
+    lp_lines_send(&w->lines, lp_span(bytes, LP_LINES_OUT_MAX));
+    free(bytes);
+    assert_int_equal(w->broken, LP_ELIMIT);
+    w->broken = 0;
+    feed(w, LP_SPAN("not heard\n"));
+    event(w, (struct lp_event){.kind = LP_EV_BROKEN});
+    assert_int_equal(w->broken, 0);
+    assert_int_equal(w->heard_len, 0);
+}
+
+static void input_that_ends_in_a_line_too_long_is_told(void **state)
+{
+    struct world *w = *state;
+    char *bytes = malloc(LP_LINES_IN_MAX + 2);
+    assert_non_null(bytes);
+    memset(bytes, 'x', LP_LINES_IN_MAX + 2);
+    feed(w, lp_span(bytes, LP_LINES_IN_MAX + 2));
+    event(w, (struct lp_event){.kind = LP_EV_EOF});
+    assert_int_equal(w->too_long, 1);
+    assert_int_equal(w->ended, 1);
+    assert_int_equal(w->heard_len, 0);
+    free(bytes);
+}
+
+/* The limit holds for a line that comes in two pieces, the second with its end, too. */
+static void a_line_that_ends_past_the_limit_is_dropped(void **state)
+{
+    struct world *w = *state;
+    char *bytes = malloc(LP_LINES_IN_MAX);
+    assert_non_null(bytes);
+    memset(bytes, 'x', LP_LINES_IN_MAX);
+    feed(w, lp_span(bytes, LP_LINES_IN_MAX));
+    feed(w, LP_SPAN("xx\nnext\n"));
+    assert_int_equal(w->too_long, 1);
+    assert_string_equal(w->heard, "next|");
+    free(bytes);
+}
+
 static void events_of_others_are_left_alone(void **state)
 {
     struct world *w = *state;
@@ -238,6 +311,11 @@ int main(void)
         TEST(before_the_connection_is_there_nothing_is_written),
         TEST(a_reader_that_is_gone_is_told_once),
         TEST(a_reader_that_takes_nothing_is_given_up),
+        TEST(a_shell_that_has_no_input_says_so),
+        TEST(a_write_that_fails_waits_for_the_end),
+        TEST(one_that_was_given_up_is_told_once),
+        TEST(input_that_ends_in_a_line_too_long_is_told),
+        TEST(a_line_that_ends_past_the_limit_is_dropped),
         TEST(events_of_others_are_left_alone),
         TEST(no_standard_input_is_told),
     };

@@ -139,6 +139,57 @@ static void test_large_bodies_are_cut(void **state)
     lp_netlog_fini(&log);
 }
 
+static void write_one(struct lp_netlog *log, int which, const struct lp_netlog_field *field)
+{
+    if (which == 0)
+        lp_netlog_start_line(log, OUT, LP_SPAN("POST"), LP_SPAN("http://a/mcp?a=1&b&&c=2"));
+    else if (which == 1)
+        lp_netlog_field(log, OUT, field);
+    else if (which == 2)
+        lp_netlog_content(log, IN, "body", LP_SPAN("a call"), LP_SPAN("{}"));
+    else
+        lp_netlog_note(log, IN, LP_SPAN("the connection broke"));
+}
+
+/* A line is there whole or not at all, wherever the room ends. */
+static void test_lines_that_do_not_fit(void **state)
+{
+    (void)state;
+    static const struct lp_netlog_field FIELDS[] = {{{"Cookie", 6}, {"a=1; b; c=2", 11}, false},
+        {{"Set-Cookie", 10}, {"lb=SECRET; Path=/", 17}, false},
+        {{"Authorization", 13}, {"Bearer SECRET", 13}, false},
+        {{"Referer", 7}, {"http://a/?x=1#y", 15}, false}, {{"X-Mine", 6}, {"SECRET", 6}, true}};
+    enum { KINDS = 4, FIELD_COUNT = sizeof FIELDS / sizeof *FIELDS };
+    for (int i = 0; i < KINDS * FIELD_COUNT; i++) {
+        const struct lp_netlog_field *field = &FIELDS[i / KINDS];
+        struct lines lines = {0};
+        struct lp_netlog log;
+        lp_netlog_init(&log, take, &lines, KEY);
+        log.with_bodies = true;
+        write_one(&log, i % KINDS, field);
+        size_t whole = lines.len;
+        assert_true(whole > 20);
+        assert_null(strstr(lines.text, "SECRET"));
+        lines.len = 0;
+        for (log.room.max = 0; log.room.max < whole; log.room.max++) {
+            write_one(&log, i % KINDS, field);
+            assert_int_equal(lines.len, 0);
+        }
+        lp_netlog_fini(&log);
+    }
+}
+
+static void test_no_control_reaches_a_terminal(void **state)
+{
+    (void)state;
+    struct lines lines = {0};
+    struct lp_netlog log;
+    lp_netlog_init(&log, take, &lines, KEY);
+    lp_netlog_note(&log, IN, LP_SPAN("a\r\n\x1b[2J\x7f\tb"));
+    assert_string_equal(lines.text, "2025-11-30T17:02:12.123Z 3 . a   [2J  b");
+    lp_netlog_fini(&log);
+}
+
 static void test_no_log(void **state)
 {
     (void)state;
@@ -155,6 +206,8 @@ int main(void)
         cmocka_unit_test(test_secrets),
         cmocka_unit_test(test_lines),
         cmocka_unit_test(test_large_bodies_are_cut),
+        cmocka_unit_test(test_lines_that_do_not_fit),
+        cmocka_unit_test(test_no_control_reaches_a_terminal),
         cmocka_unit_test(test_no_log),
     };
     return cmocka_run_group_tests_name("netlog", tests, NULL, NULL);
