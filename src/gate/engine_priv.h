@@ -120,6 +120,7 @@ struct lp_exchange {
     bool is_made;           /* by the engine: there is no client */
     enum lp_reason refusal; /* decided by the head; the body is only read for its id */
     struct lp_kept_head request;
+    struct lp_span host; /* which the client named: its Host, or its target's authority */
     struct lp_buf body;
     uint64_t body_seen;
     size_t large_bytes; /* what e->large_bytes counts of `body` */
@@ -154,6 +155,7 @@ struct lp_exchange {
     /* an event stream on its way to the client */
     bool is_sse;
     bool is_old_sse;
+    bool is_encoded; /* compressed, though we ask for none: its events cannot be seen */
     bool endpoint_done;
     bool has_session_stream; /* its home knows it as the session's standalone stream */
     uint8_t bom_seen;
@@ -309,6 +311,8 @@ void lp_exchange_await_body(struct lp_engine *e, struct lp_exchange *x);
 void lp_exchange_client_left(struct lp_engine *e, struct lp_exchange *x, enum lp_reason why);
 int lp_head_keep(struct lp_exchange *x, const struct lp_head *head, struct lp_kept_head *ret);
 struct lp_span lp_kept_value(const struct lp_kept_head *head, enum lp_field_id id);
+/* Whether a Connection field, and there may be several, says that a field is for this hop only. */
+bool lp_kept_is_named_by_connection(const struct lp_kept_head *head, struct lp_span name);
 bool lp_exchange_is_call(const struct lp_exchange *x);
 
 /* request.c */

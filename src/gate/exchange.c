@@ -79,7 +79,7 @@ void lp_exchange_drop_request(struct lp_engine *e, struct lp_exchange *x)
         at += told[i]->len;
     }
     lp_buf_commit(&x->body, bytes);
-    x->client_id = x->target = x->ticket.upstream_id = lp_span(NULL, 0);
+    x->client_id = x->target = x->host = x->ticket.upstream_id = lp_span(NULL, 0);
     x->ticket.cookies = x->cookies = x->cookie = lp_span(NULL, 0);
     x->request = (struct lp_kept_head){.method = x->request.method};
     x->answer = NULL;
@@ -295,6 +295,15 @@ struct lp_span lp_kept_value(const struct lp_kept_head *head, enum lp_field_id i
         if (head->fields[i].id == id)
             return head->fields[i].value;
     return lp_span(NULL, 0);
+}
+
+bool lp_kept_is_named_by_connection(const struct lp_kept_head *head, struct lp_span name)
+{
+    for (uint32_t i = 0; i < head->field_count; i++)
+        if (head->fields[i].id == LP_FIELD_CONNECTION &&
+            lp_field_list_has(head->fields[i].value, name))
+            return true;
+    return false;
 }
 
 /* --- the client's callbacks --- */

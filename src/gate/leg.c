@@ -62,16 +62,6 @@ static bool is_replaced(enum lp_field_id id)
     }
 }
 
-/* Named in a Connection field, and so for this hop only. */
-static bool is_named_by_connection(const struct lp_kept_head *head, struct lp_span name)
-{
-    for (uint32_t i = 0; i < head->field_count; i++)
-        if (head->fields[i].id == LP_FIELD_CONNECTION &&
-            lp_field_list_has(head->fields[i].value, name))
-            return true;
-    return false;
-}
-
 /* A compressed answer could neither be judged nor kept flowing event by event. */
 static bool is_unwanted(const struct lp_field *field)
 {
@@ -88,7 +78,7 @@ static void copy_fields(struct lp_head *head, const struct lp_kept_head *from, b
             continue;
         if (has_cookie && field->id == LP_FIELD_COOKIE)
             continue;
-        if (has_connection && is_named_by_connection(from, field->name))
+        if (has_connection && lp_kept_is_named_by_connection(from, field->name))
             continue;
         bool is_single = field->id == LP_FIELD_MCP_PROTOCOL_VERSION ||
             field->id == LP_FIELD_AUTHORIZATION || field->id == LP_FIELD_CONTENT_TYPE ||
@@ -145,7 +135,7 @@ static struct lp_span write_forwarded(
 static void add_forwarded(struct lp_engine *e, struct lp_exchange *x, struct lp_head *head)
 {
     struct lp_span address = peer_address(x->record.peer);
-    struct lp_span host = lp_kept_value(&x->request, LP_FIELD_HOST);
+    struct lp_span host = x->host;
     bool is_tls = lp_link_facts(&e->links, x->down.link).is_tls;
     struct lp_span proto = is_tls ? LP_SPAN("https") : LP_SPAN("http");
     struct lp_span forwarded = write_forwarded(x, address, proto, host);

@@ -53,11 +53,22 @@ static struct lp_server_state *find_server(
     return NULL;
 }
 
+/* The authority of an absolute-form target. */
+static struct lp_span authority_of(struct lp_span text, const struct lp_uri *target)
+{
+    struct lp_span rest = lp_span_from(text, target->scheme.len + 3);
+    size_t to_path = lp_span_find(rest, '/'), to_query = lp_span_find(rest, '?');
+    return lp_span(rest.ptr, to_path < to_query ? to_path : to_query);
+}
+
 static enum lp_reason find_way(struct lp_engine *e, struct lp_exchange *x)
 {
     struct lp_uri target;
     if (lp_uri_parse_target(x->request.path, &target))
         return LP_REASON_bad_http;
+    /* RFC 9112 3.2.2: a target that names its host outranks the Host field. */
+    x->host = target.has_authority ? authority_of(x->request.path, &target)
+                                   : lp_kept_value(&x->request, LP_FIELD_HOST);
     x->request.path = target.path;
     x->request.query = target.query;
     x->record.path = target.path;
@@ -234,7 +245,7 @@ static enum lp_reason judge_head(
         return refuse_loop(e, x);
     reason =
         lp_doorkeeper_judge(x->server->conf, lp_link_facts(&e->links, x->down.link).is_loopback,
-            lp_kept_value(&x->request, LP_FIELD_HOST), lp_kept_value(&x->request, LP_FIELD_ORIGIN));
+            x->host, lp_kept_value(&x->request, LP_FIELD_ORIGIN));
     if (!reason)
         reason = check_singletons(&x->request);
     if (reason)

@@ -40,6 +40,12 @@ static bool is_event_stream(const struct lp_kept_head *from)
         lp_span_ieq(lp_span_trim(lp_span_split(type, ';', &rest)), LP_SPAN("text/event-stream"));
 }
 
+static bool is_encoded(const struct lp_kept_head *from)
+{
+    struct lp_span coding = lp_kept_value(from, LP_FIELD_CONTENT_ENCODING);
+    return coding.len && !lp_span_ieq(coding, LP_SPAN("identity"));
+}
+
 static bool is_dropped(const struct lp_exchange *x, const struct lp_field *field)
 {
     if (field->id == LP_FIELD_CONTENT_LENGTH || field->id == LP_FIELD_MCP_SESSION_ID ||
@@ -52,12 +58,12 @@ static bool is_dropped(const struct lp_exchange *x, const struct lp_field *field
 static void copy_fields(
     struct lp_head *head, const struct lp_exchange *x, const struct lp_kept_head *from)
 {
-    struct lp_span connection = lp_kept_value(from, LP_FIELD_CONNECTION);
+    bool has_connection = lp_kept_value(from, LP_FIELD_CONNECTION).ptr != NULL;
     for (uint32_t i = 0; i < from->field_count; i++) {
         const struct lp_field *field = &from->fields[i];
         if (is_dropped(x, field))
             continue;
-        if (connection.ptr && lp_field_list_has(connection, field->name))
+        if (has_connection && lp_kept_is_named_by_connection(from, field->name))
             continue;
         if (head->field_count < LP_HEAD_FIELDS_MAX - LP_FIELDS_ADDED_MAX)
             head->fields[head->field_count++] = *field;
@@ -79,6 +85,7 @@ static void pass_head(struct lp_engine *e, struct lp_exchange *x, const struct l
 {
     struct lp_head *head = e->out_head;
     x->is_sse = is_event_stream(from);
+    x->is_encoded = is_encoded(from);
     head->is_request = false;
     head->method = x->request.method;
     head->status = from->status;
@@ -322,6 +329,11 @@ void lp_response_head(struct lp_engine *e, struct lp_exchange *x, const struct l
         begin_judging(e, x, head);
         return;
     }
+    if (x->is_old_sse && is_event_stream(&from) && is_encoded(&from)) {
+        lp_answer(e, x, LP_REASON_upstream_garbled,
+            "the replica's event stream is compressed, which nobody asked for");
+        return;
+    }
     if (is_missing_id(x, head->status)) {
         lp_answer(e, x, LP_REASON_missing_session, NULL);
         return;
@@ -467,8 +479,8 @@ void lp_response_yielded(struct lp_engine *e, struct lp_exchange *x, bool closed
 
 void lp_response_broke(struct lp_engine *e, struct lp_exchange *x, enum lp_reason why)
 {
-    bool may_say_so =
-        x->is_sse && !x->is_old_sse && lp_exchange_is_call(x) && lp_sse_border_at(&x->border);
+    bool may_say_so = x->is_sse && !x->is_old_sse && !x->is_encoded && lp_exchange_is_call(x) &&
+        lp_sse_border_at(&x->border);
     /* The body of an answer to an old-SSE message is read by nobody: only its status tells. */
     bool is_dead_call = why == LP_REASON_upstream_broke && lp_exchange_is_call(x) && !x->id_is_sse;
     if (!x->down_open) {

@@ -30,7 +30,7 @@ static void put_comment(struct lp_engine *e, struct lp_exchange *x)
 
 static uint64_t every_us(const struct lp_exchange *x)
 {
-    return x->server->conf->comment_ms * 1000;
+    return x->is_encoded ? 0 : x->server->conf->comment_ms * 1000;
 }
 
 static void start_events(struct lp_exchange *x)
@@ -122,7 +122,6 @@ static int split_endpoint(
 {
     const struct lp_conf_server *conf = x->server->conf;
     const struct lp_conf_address *address = &lp_leg_replica(x)->conf->address;
-    struct lp_span host = lp_kept_value(&x->request, LP_FIELD_HOST);
     struct lp_uri stream, visible;
     struct lp_buf at, seen;
     lp_buf_init(&at, 8192);
@@ -132,8 +131,8 @@ static int split_endpoint(
     if (!err)
         err = lp_uri_parse(lp_buf_span(&at), &stream);
     if (!err)
-        err = write_url(&seen, host, conf->sse_path);
-    bool has_visible = !err && host.len && !lp_uri_parse(lp_buf_span(&seen), &visible);
+        err = write_url(&seen, x->host, conf->sse_path);
+    bool has_visible = !err && x->host.len && !lp_uri_parse(lp_buf_span(&seen), &visible);
     if (!err)
         err = lp_endpoint_split(data, &stream, has_visible ? &visible : NULL, sealed, kept);
     lp_buf_release(&at);

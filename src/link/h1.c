@@ -175,7 +175,8 @@ static void on_head(struct lp_links *links, struct lp_link *link, const struct l
         return;
     }
     h1->head_seen = true;
-    h1->keep_alive = head->keep_alive;
+    /* To HTTP/1.0 the word would have to be said back; its connections end instead. */
+    h1->keep_alive = head->keep_alive && (h1->minor || !link->is_client);
     link->ops->head(link->ctx, link->tag, stream_of(link), head);
 }
 

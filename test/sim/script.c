@@ -82,9 +82,11 @@ static void compose(struct sim *w, uint32_t number, const struct draft *d)
     char line[2600];
     bool is_absolute = sim_one_in(w, 20) && !r->want;
     bool has_query = d->target[0] == '/' && !strchr(d->target, '?') && sim_one_in(w, 10);
-    snprintf(line, sizeof line, "%s %s%s%s HTTP/1.%d\r\nHost: %s\r\nX-Sim: %u\r\n", d->method,
-        is_absolute ? "http://gate.sim" : "", d->target, has_query ? "?q=1" : "", d->http10 ? 0 : 1,
-        d->host ? d->host : host_of(w), number);
+    const char *host = d->host ? d->host : host_of(w);
+    /* A target that names the host outranks the Host field. */
+    snprintf(line, sizeof line, "%s %s%s%s%s HTTP/1.%d\r\nHost: %s\r\nX-Sim: %u\r\n", d->method,
+        is_absolute ? "http://" : "", is_absolute ? host : "", d->target, has_query ? "?q=1" : "",
+        d->http10 ? 0 : 1, is_absolute ? "elsewhere.sim" : host, number);
     put(&r->text, line);
     r->http10 = d->http10;
     r->has_auth = !sim_one_in(w, 5);

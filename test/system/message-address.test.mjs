@@ -32,7 +32,7 @@ suite('what a client adds to the query', () => {
     const { peer, limpet } = await oldGateway(t);
     const { address } = await openStream(t, limpet);
     for (const added of ['sessionId=X', 'sessionid=X', 'SESSIONID=X', 'session%49d=X',
-      '%73essionId=X', 'sessionId%5B%5D=X', 'sessionId', 'a=1&sessionId=X&b=2']) {
+      '%73essionId=X', 'sessionId[]=X', 'sessionId%5B0%5D=X', 'sessionId', 'a=1&sessionId=X&b=2']) {
       const answer = await post(`${address}&${added}`, request(1, 'ping'));
       assert.equal(answer.status, 202, added);
       const kept = added.startsWith('a=1') ? '&a=1&b=2' : '';
