@@ -126,6 +126,8 @@ static void on_head(struct sim *w, struct channel *ch, const struct lp_head *hea
     }
     uint32_t number = ch->queue[0];
     struct sim_request *r = &w->requests[number];
+    if (lp_head_value(head, LP_FIELD_SET_COOKIE).ptr)
+        sim_fail(w, "#%u gets a cookie that is the gateway's", number);
     struct lp_span id = lp_head_value(head, LP_FIELD_MCP_SESSION_ID);
     struct lp_span rest, type = lp_head_value(head, LP_FIELD_CONTENT_TYPE);
     r->has_head = true;

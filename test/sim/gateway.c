@@ -52,6 +52,7 @@ static void fill_server(struct sim *w, struct sim_gateway *g, uint32_t server, u
         .ticket_age_ms = p->age_ms ? p->age_ms : 30ull * 86400 * 1000,
         .body_max = 300000,
         .comment_ms = server ? 0 : 1500,
+        .cookie_jar = p->jars,
         .plain_404_agents = AGENTS,
         .plain_404_agent_count = 1,
     };

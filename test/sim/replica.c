@@ -103,13 +103,13 @@ static void write_head(struct sim *w, struct sim_served *s, const struct sim_ans
     if (s->framing == SIM_COUNTED && !is_bare)
         snprintf(length, sizeof length, "Content-Length: %zu\r\n", a->body.len);
     write_idle(w, idle, sizeof idle);
-    int n = snprintf(head, sizeof head, "HTTP/1.1 %u %s\r\n%s%s%s%s%s%s%s%s%s%s%s\r\n", a->status,
+    int n = snprintf(head, sizeof head, "HTTP/1.1 %u %s\r\n%s%s%s%s%s%s%s%s%s%s%s%s\r\n", a->status,
         a->status == 200 ? "OK" : "Whatever", a->type ? "Content-Type: " : "",
         a->type ? a->type : "", a->type ? "\r\n" : "", is_bare ? "" : FRAMES[s->framing], length,
         s->framing == SIM_UNTIL_CLOSE ? "" : idle, a->more ? a->more : "",
         a->session_id ? "Mcp-Session-Id: " : "", a->session_id ? a->session_id : "",
         a->session_id ? "\r\n" : "",
-        s->closes && s->framing == SIM_COUNTED ? "Connection: close\r\n" : "");
+        s->closes && s->framing == SIM_COUNTED ? "Connection: close\r\n" : "", s->set_cookie);
     LP_ASSERT(n > 0 && (size_t)n < sizeof head);
     struct lp_span all = lp_span(head, (size_t)n);
     if (sim_one_in(w, 12))
@@ -272,6 +272,19 @@ static void put_text(char *room, size_t cap, struct lp_span text)
     room[n] = 0;
 }
 
+/* One Cookie field is what a replica may expect (RFC 6265 5.4). */
+static void put_cookies(struct sim_served *s, const struct lp_head *head)
+{
+    size_t used = 0;
+    s->cookie[0] = s->set_cookie[0] = 0;
+    for (uint32_t i = 0; i < head->field_count; i++)
+        if (head->fields[i].id == LP_FIELD_COOKIE && used < sizeof s->cookie) {
+            struct lp_span value = head->fields[i].value;
+            used += (size_t)snprintf(s->cookie + used, sizeof s->cookie - used, "%s%.*s",
+                used ? "|" : "", (int)value.len, value.ptr);
+        }
+}
+
 static uint32_t number_in(struct sim *w, const struct lp_head *head)
 {
     for (uint32_t i = 0; i < head->field_count; i++) {
@@ -303,6 +316,7 @@ static void on_head(struct sim *w, struct sim_served *s, const struct lp_head *h
     s->is_sse = s->is_old_sse = s->is_standing = false;
     s->owner = 0;
     lp_buf_clear(&s->body);
+    put_cookies(s, head);
     put_text(s->path, sizeof s->path, head->target);
     put_text(s->session, sizeof s->session, id.ptr ? id : LP_SPAN(""));
     /* What the gateway has given up on is carried out, but not what the client will see. */

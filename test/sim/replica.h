@@ -32,6 +32,8 @@ struct sim_served {
     char path[1024];
     char session[700];
     bool has_session, has_auth;
+    char cookie[300];    /* of the request; a second field behind a "|" */
+    char set_cookie[80]; /* a head line of the answer */
     struct lp_buf body;
     struct lp_buf late; /* the half of an answer that comes later */
     /* the answer */

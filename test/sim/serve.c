@@ -57,13 +57,43 @@ static void answer_empty(struct sim *w, struct sim_served *s, uint16_t status, c
 
 /* --- sessions --- */
 
-static struct sim_session *find_session(struct sim *w, const struct sim_served *s, const char *id)
+/* --- cookies --- */
+
+/* What a balancer in front of the replica would set: whose session it is, and a number that grows
+ * when it is renewed. */
+static void set_cookie(struct sim *w, struct sim_served *s, uint32_t number)
+{
+    if (!w->plan.jars)
+        return;
+    snprintf(s->set_cookie, sizeof s->set_cookie, "Set-Cookie: owner=%u.%u; Path=/%s\r\n", number,
+        s->number, sim_one_in(w, 2) ? "; Max-Age=86400" : "");
+}
+
+/* A request of a session carries this session's cookie, and no other. */
+static void check_cookie(struct sim *w, struct sim_served *s, uint32_t number)
+{
+    char expected[40];
+    int n = snprintf(expected, sizeof expected, "owner=%u.", number);
+    const char *digits = s->cookie + n;
+    bool is_right =
+        strncmp(s->cookie, expected, (size_t)n) == 0 && digits[strspn(digits, "0123456789")] == 0;
+    if (!w->plan.jars || is_right || w->plan.no_memory_in)
+        return;
+    sim_fail(w, "#%u of session %u comes to %s with the cookie \"%s\"", s->number, number,
+        w->replicas[s->replica].name, s->cookie);
+}
+
+static struct sim_session *find_session(struct sim *w, struct sim_served *s, const char *id)
 {
     for (uint32_t i = 1; i < w->session_count; i++) {
         struct sim_session *session = &w->sessions[i];
         if (session->replica == s->replica && session->incarnation == s->incarnation &&
-            !session->ended && strcmp(session->id, id) == 0)
+            !session->ended && strcmp(session->id, id) == 0) {
+            check_cookie(w, s, i);
+            if (w->plan.jars && sim_one_in(w, 3))
+                set_cookie(w, s, i);
             return session;
+        }
     }
     return NULL;
 }
@@ -109,6 +139,7 @@ static struct sim_session *mint(struct sim *w, struct sim_served *s, bool is_sse
         .conn = s->conn};
     write_id(w, s, session);
     s->owner = w->session_count++;
+    set_cookie(w, s, s->owner);
     sim_say(w, "%s mints session %u (%.40s) for #%u of client %u", w->replicas[s->replica].name,
         s->owner, session->id, s->number, session->client);
     return session;

@@ -156,6 +156,7 @@ struct sim_plan {
     uint32_t conn_max;
     uint32_t age_ms;      /* age limit of tickets; 0: long */
     uint32_t idle_us;     /* replicas close kept connections after this; 0: never */
+    bool jars;            /* replicas want their own cookie with every request of a session */
     bool has_unix;        /* the last replica is reached through a socket file */
     bool says_idle;       /* ... and say so */
     bool mints;           /* legacy servers hand out session ids */

@@ -246,6 +246,7 @@ static void plan_servers(struct sim *w, struct sim_plan *p)
     p->has_unix = sim_one_in(w, 4);
     p->rotates = sim_one_in(w, 4);
     p->age_ms = sim_one_in(w, 5) ? 20000 : 0;
+    p->jars = sim_one_in(w, 3);
 }
 
 static void make_plan(struct sim *w)
