@@ -392,6 +392,23 @@ static void old_sse_shares_one_jar(void **state)
     assert_true(has(w, REPLICA_2, "ookie: AWSALB=def\r\n"));
 }
 
+/* Neither with nor without cookies can such an address be sealed. */
+static void an_address_too_long_for_a_ticket_ends_the_stream(void **state)
+{
+    struct world *w = *state;
+    char event[1024];
+    accept_client(w, false, "192.0.2.7:1");
+    request(w, "GET /sse", "", "");
+    tell_kind(w, LP_EV_CONNECTED, REPLICA);
+    read_text(w, REPLICA,
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nSet-Cookie: LB=a\r\n\r\n");
+    snprintf(event, sizeof event, "event: endpoint\ndata: /messages?id=%0600d\n\n", 1);
+    read_text(w, REPLICA, event);
+    assert_false(has(w, CLIENT, "data: "));
+    assert_int_equal(w->closes[CLIENT], 1);
+    assert_non_null(strstr(w->log, "endpoint_refused"));
+}
+
 /* --- a home elsewhere ------------------------------------------------------------------------- */
 
 static const struct lp_mail *newest_mail(const struct world *w)
@@ -567,6 +584,7 @@ int main(void)
         JAR_TEST(a_long_id_leaves_less_room),
         JAR_TEST(an_unusable_session_is_deleted_with_its_cookie),
         JAR_TEST(old_sse_shares_one_jar),
+        JAR_TEST(an_address_too_long_for_a_ticket_ends_the_stream),
         TWO_TEST(a_home_elsewhere_is_asked),
         TWO_TEST(a_home_that_is_silent_is_not_waited_for),
         TWO_TEST(who_leaves_while_the_home_is_asked_is_gone),
