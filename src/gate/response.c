@@ -461,7 +461,7 @@ void lp_response_end(struct lp_engine *e, struct lp_exchange *x, bool whole)
 void lp_response_yielded(struct lp_engine *e, struct lp_exchange *x, bool closed)
 {
     enum { PAUSE_US = 30000 };
-    if (x->phase != LP_PHASE_REPLACING)
+    if (x->phase != LP_PHASE_REPLACING || x->asks_home)
         return;
     lp_heap_cancel(&e->timers, &x->timer);
     if (!closed || x->replace_tries > LP_REPLACE_TRIES_MAX) {
@@ -474,7 +474,9 @@ void lp_response_yielded(struct lp_engine *e, struct lp_exchange *x, bool closed
     }
     lp_buf_clear(&x->held);
     x->answer_done = false;
-    lp_leg_start(e, x, x->leg.replica);
+    x->knows_cookies = false; /* the 409 may have renewed them */
+    if (lp_cookies_load(e, x))
+        lp_leg_start(e, x, x->leg.replica);
 }
 
 void lp_response_broke(struct lp_engine *e, struct lp_exchange *x, enum lp_reason why)

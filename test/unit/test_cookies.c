@@ -161,6 +161,22 @@ static void a_streams_head_renews_it(void **state)
     assert_true(has(w, REPLICA_2, "ookie: LB=2\r\n"));
 }
 
+/* A stream that takes the place of an older one is asked for again, with what the 409 set. */
+static void a_conflict_renews_it(void **state)
+{
+    struct world *w = *state;
+    open_with(w, "Set-Cookie: LB=1\r\n");
+    send_with(w, "GET /mcp", "Cookie: k=v\r\n", "");
+    check_cookie(w, "k=v; LB=1");
+    answer_with(w, "409 Conflict", "Set-Cookie: LB=2\r\n", "{\"error\":\"only one\"}");
+    w->written_len[REPLICA] = 0;
+    pass_time(w, SECOND_US);
+    tell_kind(w, LP_EV_CONNECTED, REPLICA);
+    check_cookie(w, "k=v; LB=2");
+    read_text(w, REPLICA, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n");
+    assert_true(has(w, CLIENT, "text/event-stream"));
+}
+
 static void secure_over_http_is_dropped_and_named(void **state)
 {
     struct world *w = *state;
@@ -496,6 +512,29 @@ static void a_home_elsewhere_is_asked(void **state)
     check_cookie(w, "k=v");
 }
 
+/* The same with a home elsewhere: it is asked again, once for each try. */
+static void a_conflict_asks_the_home_again(void **state)
+{
+    struct world *w = *state;
+    open_away(w, "Set-Cookie: LB=a\r\n");
+    send_with(w, "GET /mcp", "", "");
+    struct lp_mail word = asked(w);
+    letter(w, &word, LP_SPAN(""));
+    check_cookie(w, "LB=a");
+    answer_with(w, "409 Conflict", "", "{\"error\":\"only one\"}");
+    assert_int_equal(newest_mail(w)->kind, LP_MAIL_EVICT);
+    struct lp_mail yielded = {.kind = LP_MAIL_YIELDED, .exchange = newest_mail(w)->exchange};
+    letter(w, &yielded, LP_SPAN(""));
+    w->written_len[REPLICA] = 0;
+    pass_time(w, SECOND_US / 10);
+    word = asked(w);
+    letter(w, &yielded, LP_SPAN("")); /* too late to count */
+    assert_int_equal(w->written_len[REPLICA], 0);
+    letter(w, &word, LP_SPAN(""));
+    tell_kind(w, LP_EV_CONNECTED, REPLICA);
+    check_cookie(w, "LB=a");
+}
+
 static void a_home_that_is_silent_is_not_waited_for(void **state)
 {
     struct world *w = *state;
@@ -575,6 +614,7 @@ int main(void)
         JAR_TEST(a_clients_own_cookies_are_merged),
         JAR_TEST(every_answer_renews_it),
         JAR_TEST(a_streams_head_renews_it),
+        JAR_TEST(a_conflict_renews_it),
         JAR_TEST(secure_over_http_is_dropped_and_named),
         JAR_TEST(without_a_session_nothing_is_kept),
         JAR_TEST(two_sessions_share_nothing),
@@ -586,6 +626,7 @@ int main(void)
         JAR_TEST(old_sse_shares_one_jar),
         JAR_TEST(an_address_too_long_for_a_ticket_ends_the_stream),
         TWO_TEST(a_home_elsewhere_is_asked),
+        TWO_TEST(a_conflict_asks_the_home_again),
         TWO_TEST(a_home_that_is_silent_is_not_waited_for),
         TWO_TEST(who_leaves_while_the_home_is_asked_is_gone),
         TWO_TEST(the_home_answers_and_learns),
