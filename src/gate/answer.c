@@ -41,6 +41,8 @@ static void add_fields(struct lp_engine *e, const struct lp_exchange *x, enum lp
 {
     int status = lp_reason_info(reason)->http_status;
     e->out_head->field_count = 0;
+    /* A cache in between may keep a 404 or 405 that says nothing else (cases HDR-13). */
+    (void)!lp_head_add(e->out_head, LP_FIELD_CACHE_CONTROL, LP_SPAN("no-store"));
     if (status == 503)
         (void)!lp_head_add(e->out_head, LP_FIELD_RETRY_AFTER, LP_SPAN("1"));
     if (status == 405)
@@ -65,7 +67,14 @@ static bool wants_plain(const struct lp_exchange *x, enum lp_reason reason)
 static struct lp_span id_to_echo(const struct lp_envelope *env)
 {
     bool is_response = env->method == LP_RPC_NONE && (env->has_result || env->has_error);
-    return is_response ? lp_span(NULL, 0) : env->id;
+    return is_response || env->id.len > LP_ID_ECHO_MAX ? lp_span(NULL, 0) : env->id;
+}
+
+static struct lp_span version_to_echo(const struct lp_envelope *env)
+{
+    enum { ECHO_MAX = 1000 };
+    bool is_sane = env->meta_version.len && env->meta_version.len <= ECHO_MAX;
+    return is_sane ? env->meta_version : LP_SPAN("null");
 }
 
 static int write_body(
@@ -76,8 +85,7 @@ static int write_body(
     lp_buf_init(&data, ANSWER_MAX);
     if (reason == LP_REASON_unknown_version &&
         !lp_buf_append(&data, LP_SPAN("{\"supported\":" LP_VERSIONS_JSON ",\"requested\":")) &&
-        !lp_buf_append(&data, x->env.meta_version.len ? x->env.meta_version : LP_SPAN("null")) &&
-        !lp_buf_append(&data, LP_SPAN("}")))
+        !lp_buf_append(&data, version_to_echo(&x->env)) && !lp_buf_append(&data, LP_SPAN("}")))
         reply.data = lp_buf_span(&data);
     int err = lp_reply_write(body, &reply);
     lp_buf_release(&data);

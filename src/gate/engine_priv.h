@@ -14,6 +14,7 @@
  *   cookies.c   cookies of replicas, kept for a session (cookie_jar)
  *   seal.c      the ticket of a new session
  *   home.c      sessions by home, mail between engines
+ *   trace.c     trace context
  *   pool.c      kept connections, health checks */
 #ifndef LP_GATE_ENGINE_PRIV_H
 #define LP_GATE_ENGINE_PRIV_H
@@ -48,6 +49,7 @@ enum {
     LP_SPARES_MAX = 64,
     LP_SPARE_BYTES_MAX = 4096,
     LP_CHALLENGE_MAX = 512,
+    LP_ID_ECHO_MAX = 60000,                      /* a longer JSON-RPC id is not said back: null */
     LP_MAIL_TEXT_MAX = LP_JAR_SESSION_BYTES_MAX, /* the longest that a letter may carry */
 };
 
@@ -331,6 +333,10 @@ void lp_leg_done(struct lp_engine *e, struct lp_exchange *x);
 /* How long the replica may be silent when it is its turn. */
 uint64_t lp_leg_silence_us(const struct lp_exchange *x);
 struct lp_replica *lp_leg_replica(const struct lp_exchange *x);
+
+/* trace.c */
+/* Puts the trace into the head that the replica gets, and its id into the record. */
+void lp_trace_add(struct lp_engine *e, struct lp_exchange *x, struct lp_head *head);
 
 /* response.c */
 void lp_response_head(struct lp_engine *e, struct lp_exchange *x, const struct lp_head *head);

@@ -55,6 +55,7 @@ static bool is_replaced(enum lp_field_id id)
     case LP_FIELD_X_FORWARDED_PROTO:
     case LP_FIELD_X_FORWARDED_HOST:
     case LP_FIELD_TRACEPARENT:
+    case LP_FIELD_TRACESTATE:
     case LP_FIELD_MCP_SESSION_ID:
         return true;
     default:
@@ -150,40 +151,6 @@ static void add_forwarded(struct lp_engine *e, struct lp_exchange *x, struct lp_
         (void)!lp_head_add(head, LP_FIELD_X_FORWARDED_HOST, host);
 }
 
-enum { TRACEPARENT_BYTES = 55, TRACE_ID_AT = 3, TRACE_ID_BYTES = 32, SPAN_ID_AT = 36 };
-
-/* Random hexadecimal digits. Two plain loops, which the compiler takes many bytes at a time. */
-static void put_hex(struct lp_engine *e, char *at, size_t digits)
-{
-    unsigned char bytes[16];
-    lp_entropy_bytes(&e->entropy, bytes, digits / 2);
-    for (size_t i = 0; i < digits / 2; i++) {
-        at[2 * i] = (char)(bytes[i] >> 4);
-        at[2 * i + 1] = (char)(bytes[i] & 15);
-    }
-    for (size_t i = 0; i < digits; i++)
-        at[i] = (char)(at[i] + (at[i] < 10 ? '0' : 'a' - 10));
-}
-
-/* W3C trace context: a client's is passed on as it is, else a trace begins here. */
-static void add_trace(struct lp_engine *e, struct lp_exchange *x, struct lp_head *head)
-{
-    struct lp_span parent = lp_kept_value(&x->request, LP_FIELD_TRACEPARENT);
-    if (parent.len < TRACEPARENT_BYTES) {
-        char *text = lp_arena_alloc(&x->arena, TRACEPARENT_BYTES);
-        if (!text)
-            return;
-        memcpy(text, "00-", 3);
-        put_hex(e, text + TRACE_ID_AT, TRACE_ID_BYTES);
-        text[SPAN_ID_AT - 1] = '-';
-        put_hex(e, text + SPAN_ID_AT, 16);
-        memcpy(text + TRACEPARENT_BYTES - 3, "-01", 3);
-        parent = lp_span(text, TRACEPARENT_BYTES);
-    }
-    x->record.trace_id = lp_span(parent.ptr + TRACE_ID_AT, TRACE_ID_BYTES);
-    (void)!lp_head_add(head, LP_FIELD_TRACEPARENT, parent);
-}
-
 static struct lp_span target_of(struct lp_exchange *x)
 {
     if (x->target.len)
@@ -238,7 +205,7 @@ static void build_head(struct lp_engine *e, struct lp_exchange *x)
         (void)!lp_head_add(head, LP_FIELD_MCP_SESSION_ID, x->ticket.upstream_id);
     if (!x->is_made)
         add_forwarded(e, x, head);
-    add_trace(e, x, head);
+    lp_trace_add(e, x, head);
 }
 
 /* --- sending --- */

@@ -515,6 +515,8 @@ static void decide(struct lp_engine *e, struct lp_exchange *x)
         }
     }
     /* The id outlives the body: it is echoed in whatever ends the call. */
+    if (x->env.id.len > LP_ID_ECHO_MAX)
+        x->env.id = lp_span(NULL, 0);
     if (lp_arena_dup(&x->arena, x->env.id, &x->env.id)) {
         lp_answer(e, x, LP_REASON_out_of_memory, NULL);
         return;

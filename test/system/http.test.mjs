@@ -144,6 +144,17 @@ suite('header fields', () => {
     assert.equal(peer.requests.at(-1).header('tracestate'), 'a=1');
     await exchange(limpet, { 'Mcp-Session-Id': id });
     assert.match(peer.requests.at(-1).header('traceparent'), /^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$/);
+    const later = `cc${trace.slice(2)}-more`;
+    await exchange(limpet, { 'Mcp-Session-Id': id, traceparent: later });
+    assert.equal(peer.requests.at(-1).header('traceparent'), later);
+    for (const bad of ['x'.repeat(55), trace.toUpperCase(), `${trace}-more`, trace.replace('b7', 'g7'),
+      `ff${trace.slice(2)}`, `cc${trace.slice(2)}x`, trace.slice(0, -1), trace.replaceAll('-', '_'),
+      `00-${'0'.repeat(32)}-${trace.slice(36)}`, `${trace.slice(0, 36)}${'0'.repeat(16)}-01`]) {
+      await exchange(limpet, { 'Mcp-Session-Id': id, traceparent: bad, tracestate: 'a=1' });
+      assert.match(peer.requests.at(-1).header('traceparent'), /^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/, bad);
+      assert.notEqual(peer.requests.at(-1).header('traceparent'), bad);
+      assert.equal(peer.requests.at(-1).header('tracestate'), undefined, bad);
+    }
   });
 
   test('Host and Origin are judged on what the client sent', async t => {

@@ -8,7 +8,8 @@ import { openEvents, send } from './lib/http.mjs';
 import { sleep } from './lib/proc.mjs';
 import { chunk, parseMessage, rawAnswer, rawClient, rawExchange, rawPeer, requestText } from
   './lib/raw.mjs';
-import { assertLost, assertRpcError, initialize, post, request, SESSION, toolCall } from
+import { assertLost, assertRpcError, initialize, modern, post, request, SESSION,
+  toolCall } from
   './lib/rpc.mjs';
 
 const TYPE = { 'Content-Type': 'application/json' };
@@ -144,6 +145,31 @@ suite('requests', () => {
     assert.equal(answer.status, 200);
     assert.equal(peer.requests.at(-1).body, body);
     assert.deepEqual(peer.requests.at(-1).all(SESSION), ['u1']);
+  });
+
+  test('an id of any size is refused with a whole answer, and said back up to 60,000 bytes', async t => {
+    const { limpet, id } = await over(t, connection => connection.send(ok()));
+    const ping = size => JSON.stringify({ jsonrpc: '2.0', id: 'i'.repeat(size), method: 'ping' });
+    for (const [size, expected] of [[59_998, 'i'.repeat(59_998)], [59_999, null], [66_000, null],
+      [1_000_000, null]]) {
+      const answer = await rawExchange(limpet.port, call('lp1_none', ping(size)));
+      assertLost(answer, expected);
+      const own = await rawExchange(limpet.port, call(id, ping(size)));
+      if (size < 60_000) assert.equal(own.status, 200);
+      else if (own.status !== 200) assertRpcError(own, { status: 400, id: null });
+    }
+  });
+
+  test('what a version is that is not known is said back, unless it is a book', async t => {
+    const { limpet } = await over(t, connection => connection.send(ok()));
+    for (const version of ['2031-01-01', `2031-01-01${'1'.repeat(60_000)}`]) {
+      const asked = modern('x'.repeat(50_000), 'tools/list', {}, {
+        headers: { 'mcp-protocol-version': version.slice(0, 1000) },
+        meta: { 'io.modelcontextprotocol/protocolVersion': version } });
+      const answer = await rawExchange(limpet.port,
+        requestText('POST', '/mcp', asked.headers, asked.body));
+      assertRpcError(answer, { status: 400, id: 'x'.repeat(50_000) });
+    }
   });
 
   test('pipelined requests of several sessions: each at its own, in order', async t => {

@@ -395,6 +395,7 @@ suite('what is not a lost session passes', () => {
     for (const [status, act, id] of made) {
       const answer = await act();
       assert.equal(answer.status, status, answer.text);
+      assert.equal(answer.headers['cache-control'], 'no-store');
       assert.equal(answer.json?.jsonrpc, '2.0', `${status}: ${answer.text}`);
       assertRpcError(answer, { status, id: id === undefined ? answer.json.id : id });
       if (status === 405) assert.match(answer.headers.allow, /POST/);
