@@ -11,13 +11,15 @@ enum { WHY_MAX = 4096 };
 static void on_event(void *ctx, const struct lp_event *event)
 {
     struct lp_client_loop *loop = ctx;
-    bool is_own = loop->on_own && loop->on_own(loop->ctx, event);
-    if (!is_own)
-        lp_fetcher_event(loop->fetcher, event);
-    if (event->kind == LP_EV_CONFIG)
+    lp_fetcher_event(loop->fetcher, event); /* first: it has the clock for all */
+    if (loop->on_own && loop->on_own(loop->ctx, event))
+        ; /* its own connection: nothing else is in it */
+    else if (event->kind == LP_EV_CONFIG)
         loop->on_start(loop->ctx);
     else if (event->kind == LP_EV_STOP)
         loop->on_stop(loop->ctx);
+    if (loop->on_settle)
+        loop->on_settle(loop->ctx);
     lp_fetcher_settle(loop->fetcher);
 }
 

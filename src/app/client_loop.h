@@ -18,6 +18,7 @@ struct lp_client_loop {
     /* An event of a connection that the command itself opened (standard input). True: it was its
      * own. May be NULL. */
     bool (*on_own)(void *ctx, const struct lp_event *event);
+    void (*on_settle)(void *ctx); /* at the end of every event; may be NULL */
 
     /* Made by it. */
     struct lp_target target;

@@ -26,8 +26,12 @@ static int copy_args(struct lp_client *client, const struct lp_client_args *args
         : LP_SPAN("{\"name\":\"limpet\",\"version\":\"" LP_VERSION "\"}");
     struct lp_span capabilities = args->capabilities.len ? args->capabilities : NOTHING;
     int err = lp_arena_dup(&client->text, capabilities, &client->capabilities);
+    struct lp_span offered =
+        lp_version_is_legacy(args->version) ? args->version : LP_SPAN(LP_VERSION_LEGACY);
     if (!err)
         err = lp_arena_dup(&client->text, info, &client->client_info);
+    if (!err)
+        err = lp_arena_dup(&client->text, offered, &client->offered);
     return err ? err : lp_arena_dup(&client->text, args->log_level, &client->log_level);
 }
 
@@ -100,6 +104,18 @@ void lp_client_free(struct lp_client *client)
     lp_buf_release(&client->tools);
     lp_buf_release(&client->room);
     free(client);
+}
+
+int lp_client_set_log_level(struct lp_client *client, struct lp_span level)
+{
+    static const char *const LEVELS[] = {"\"debug\"", "\"info\"", "\"notice\"", "\"warning\"",
+        "\"error\"", "\"critical\"", "\"alert\"", "\"emergency\""};
+    for (size_t i = 0; i < sizeof LEVELS / sizeof *LEVELS; i++)
+        if (lp_span_eq(level, lp_span_str(LEVELS[i]))) {
+            client->log_level = lp_span_str(LEVELS[i]);
+            return LP_OK;
+        }
+    return LP_ERANGE;
 }
 
 /* --- words --- */

@@ -114,6 +114,7 @@ struct lp_client_args {
     struct lp_jar *jar;          /* NULL: off. Emptied when a session is opened */
     struct lp_span capabilities; /* of this client, raw JSON object; empty: "{}" */
     struct lp_span client_info;  /* raw JSON object; empty: limpet's own */
+    struct lp_span version;      /* offered in initialize; empty: the newest legacy one */
     struct lp_span log_level;    /* modern: _meta logLevel of every request; empty: none */
     uint32_t lane;               /* of its connections (call/fetch.h) */
     bool has_no_stream; /* no notification stream, whatever the target says (one short command) */
@@ -152,6 +153,13 @@ LP_MUST int lp_client_notify(
 void lp_client_answer(struct lp_client *client, lp_id asked, struct lp_span result);
 void lp_client_answer_error(
     struct lp_client *client, lp_id asked, int code, struct lp_span message);
+
+/* The same with the whole error object, raw. */
+void lp_client_answer_raw_error(struct lp_client *client, lp_id asked, struct lp_span error);
+
+/* Modern: the log level of later requests, a raw JSON string; legacy servers are asked with
+ * logging/setLevel. LP_ERANGE: it is none of the eight levels. */
+LP_MUST int lp_client_set_log_level(struct lp_client *client, struct lp_span level);
 
 /* NULL unless it is open. */
 const struct lp_client_info *lp_client_info(const struct lp_client *client);

@@ -64,6 +64,7 @@ struct lp_exchange {
     bool is_initialized; /* the notification that ends the handshake */
     bool is_orphan;      /* DELETE of a session that nobody wanted */
     bool is_old_sse;
+    bool is_modern;   /* when it was sent */
     bool had_session; /* it was sent with one */
     bool had_event;
 };
@@ -134,6 +135,7 @@ struct lp_client {
     struct lp_arena text; /* copies of what the owner gave */
     struct lp_span capabilities;
     struct lp_span client_info;
+    struct lp_span offered; /* version in initialize */
     struct lp_span log_level;
 
     enum lp_client_state state;

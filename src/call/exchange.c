@@ -89,6 +89,7 @@ int lp_exchange_start(
     x->client = client;
     x->kind = args->kind;
     x->epoch = client->epoch;
+    x->is_modern = client->is_modern;
     x->is_old_sse = client->is_old_sse;
     x->had_session =
         client->session.len || (client->is_old_sse && args->kind != LP_EXCHANGE_STREAM);
@@ -413,8 +414,8 @@ static bool take_messages(struct lp_exchange *x)
 static bool is_modern_error(const struct lp_exchange *x)
 {
     struct lp_envelope env;
-    bool may_be = x->client->is_modern && x->kind == LP_EXCHANGE_CALL &&
-        (x->status == 400 || x->status == 404);
+    bool may_be =
+        x->is_modern && x->kind == LP_EXCHANGE_CALL && (x->status == 400 || x->status == 404);
     return may_be && !lp_envelope_scan(lp_buf_span(&x->body), &env) && env.has_error &&
         env.method == LP_RPC_NONE;
 }

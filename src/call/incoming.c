@@ -136,21 +136,39 @@ void lp_client_answer(struct lp_client *client, lp_id id, struct lp_span result)
         lp_inputs_settle(client, call);
 }
 
-void lp_client_answer_error(struct lp_client *client, lp_id id, int code, struct lp_span message)
+/* There is no place for an error of an input (wire document 7.9): the call ends. */
+static void fail_input(struct lp_client *client, struct lp_call *call, struct lp_span error)
+{
+    char words[512];
+    size_t len = 0;
+    struct lp_span message = lp_member(error, LP_SPAN("message"));
+    if (!lp_span_starts(message, LP_SPAN("\"")) ||
+        lp_json_unescape(message, words, sizeof words, &len))
+        len = 0;
+    struct lp_client_failure why = {.kind = LP_FAILURE_CANCELLED,
+        .error = LP_EUNSUPPORTED,
+        .reason = LP_REASON_client_left,
+        .sentence = lp_client_say(client, "%.*s: the server's question was not answered: %.*s",
+            (int)call->method.len, call->method.ptr, (int)len, words)};
+    lp_call_fail(call, &why);
+}
+
+void lp_client_answer_raw_error(struct lp_client *client, lp_id id, struct lp_span error)
 {
     struct lp_asked *asked = lp_slab_get(&client->asked, id);
     if (!asked)
         return;
     struct lp_call *call = lp_call_get(client, asked->call);
-    if (asked->is_input && call) { /* there is no place for an error of an input: wire 7.9 */
-        struct lp_client_failure why = {.kind = LP_FAILURE_CANCELLED,
-            .error = LP_EUNSUPPORTED,
-            .reason = LP_REASON_client_left,
-            .sentence = lp_client_say(client, "%.*s: the server's question was not answered: %.*s",
-                (int)call->method.len, call->method.ptr, (int)message.len, message.ptr)};
-        lp_call_fail(call, &why);
+    if (asked->is_input && call) {
+        fail_input(client, call, error);
         return;
     }
+    say_answer(client, lp_span(asked->token, asked->token_len), "error", error);
+    free_asked(client, asked);
+}
+
+void lp_client_answer_error(struct lp_client *client, lp_id id, int code, struct lp_span message)
+{
     struct lp_buf error;
     lp_buf_init(&error, LP_FETCH_BODY_MAX);
     int err = lp_buf_printf(&error, "{\"code\":%d,\"message\":", code);
@@ -159,9 +177,8 @@ void lp_client_answer_error(struct lp_client *client, lp_id id, int code, struct
     if (!err)
         err = lp_buf_append(&error, LP_SPAN("}"));
     if (!err)
-        say_answer(client, lp_span(asked->token, asked->token_len), "error", lp_buf_span(&error));
+        lp_client_answer_raw_error(client, id, lp_buf_span(&error));
     lp_buf_release(&error);
-    free_asked(client, asked);
 }
 
 /* --- one message --- */

@@ -47,9 +47,11 @@ static int initialize(struct lp_client *client)
     client->version[0] = '\0';
     lp_buf_init(&params, LP_FETCH_BODY_MAX);
     int err = lp_buf_printf(&params,
-        "{\"protocolVersion\":\"2025-11-25\",\"capabilities\":%.*s,\"clientInfo\":%.*s}",
-        (int)client->capabilities.len, client->capabilities.ptr, (int)client->client_info.len,
-        client->client_info.ptr);
+        "{\"protocolVersion\":\"%.*s\",\"capabilities\":", (int)client->offered.len,
+        client->offered.ptr);
+    if (!err)
+        err = lp_buf_printf(&params, "%.*s,\"clientInfo\":%.*s}", (int)client->capabilities.len,
+            client->capabilities.ptr, (int)client->client_info.len, client->client_info.ptr);
     struct lp_call_args args = {.method = LP_SPAN("initialize"),
         .params = lp_buf_span(&params),
         .ops = &INITIALIZE_OPS,

@@ -106,7 +106,7 @@ int lp_target_set_bearer(struct lp_target *target, struct lp_span token)
 {
     struct lp_buf value;
     token = strip_token(token);
-    if (!token.len)
+    if (!token.len || lp_span_find(token, ' ') < token.len || lp_span_find(token, '\t') < token.len)
         return LP_ESYNTAX;
     lp_buf_init(&value, LP_TARGET_TEXT_MAX);
     int err = lp_buf_append(&value, LP_SPAN("Bearer "));

@@ -9,10 +9,14 @@
 #include "wire/head.h"
 
 #define LP_VERSION_MODERN "2026-07-28"
+#define LP_VERSION_LEGACY "2025-11-25" /* the newest of them */
 
 /* Every version this build knows, newest first, as a JSON array for data.supported. */
 #define LP_VERSIONS_JSON                                                                           \
     "[\"2026-07-28\",\"2025-11-25\",\"2025-06-18\",\"2025-03-26\",\"2024-11-05\"]"
+
+/* The same without the modern ones. */
+#define LP_VERSIONS_LEGACY_JSON "[\"2025-11-25\",\"2025-06-18\",\"2025-03-26\",\"2024-11-05\"]"
 
 enum lp_era { LP_ERA_LEGACY, LP_ERA_MODERN };
 
