@@ -523,6 +523,8 @@ static int copy_args(struct lp_fetch *fetch, const struct lp_fetch_args *args)
     if (!err)
         err = lp_arena_dup(text, args->what, &fetch->args.what);
     if (!err)
+        err = lp_arena_dup(text, args->source, &fetch->args.source);
+    if (!err)
         err = lp_arena_dup(
             text, args->url.len ? args->url : fetch->fetcher->target->url, &fetch->args.url);
     return err ? err : set_url(fetch, fetch->args.url);

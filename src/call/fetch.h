@@ -77,12 +77,13 @@ struct lp_fetch_args {
     struct lp_span what; /* for the network log: a few words about the body; may be empty */
     struct lp_jar *jar;  /* NULL: off. Must outlive the fetch */
     enum lp_fetch_policy policy;
-    uint32_t lane;       /* connections are kept apart by lane: 0 where nobody cares */
-    bool is_foreign;     /* no fields of the target and no jar, whatever the origin (metadata) */
-    bool may_repeat;     /* asking twice does no harm: ping and lists */
-    uint32_t connect_ms; /* 0: LP_FETCH_CONNECT_MS */
-    uint32_t head_ms;    /* from start to the answer's head; 0: the target's time-out */
-    uint32_t quiet_ms;   /* between two pieces of the answer; 0: no limit */
+    uint32_t lane;         /* connections are kept apart by lane: 0 where nobody cares */
+    struct lp_span source; /* a new connection comes from this address of ours; empty: any */
+    bool is_foreign;       /* no fields of the target and no jar, whatever the origin (metadata) */
+    bool may_repeat;       /* asking twice does no harm: ping and lists */
+    uint32_t connect_ms;   /* 0: LP_FETCH_CONNECT_MS */
+    uint32_t head_ms;      /* from start to the answer's head; 0: the target's time-out */
+    uint32_t quiet_ms;     /* between two pieces of the answer; 0: no limit */
     const struct lp_fetch_ops *ops;
     void *ctx;
 };

@@ -98,6 +98,7 @@ int lp_fetch_conn_open(struct lp_fetch *fetch, struct lp_fetch_conn **ret)
         .is_tls = lp_span_ieq(fetch->uri.scheme, LP_SPAN("https")),
         .host = fetch->uri.host,
         .port = lp_uri_port(&fetch->uri),
+        .source = fetch->args.source,
         .timeout_ms = fetch->args.connect_ms};
     struct lp_fetch_conn *conn = calloc(1, sizeof *conn);
     if (!conn)

@@ -50,7 +50,7 @@ static const struct lp_fix PIN[] = {
          "at the gateway, and the gateway at the pods of a headless service",
             "# Ingress: backend.service.name: limpet\n"
             "limpet gateway http://mcp-0.mcp:3000/mcp http://mcp-1.mcp:3000/mcp\n"},
-    [LP_FRONT_CODE] = {"or keep no sessions: a server that mints no id needs no affinity",
+    [LP_FRONT_CODE] = {"keep no sessions: a server that mints no id needs no affinity",
         "new StreamableHTTPServerTransport({ sessionIdGenerator: undefined })\n"},
 };
 
@@ -68,7 +68,7 @@ static const struct lp_fix PIN_SSE[] = {
     [LP_FRONT_HAPROXY] = {"old SSE tells its id in the body only, which HAProxy cannot learn; only "
                           "by source address",
         "backend mcp_sse\n    balance source\n"},
-    [LP_FRONT_CODE] = {"or serve Streamable HTTP, which has replaced old SSE", NULL},
+    [LP_FRONT_CODE] = {"serve Streamable HTTP, which has replaced old SSE", NULL},
 };
 
 static const struct lp_fix KEEP_HEADER[] = {
@@ -196,6 +196,14 @@ static const struct lp_fix LOGIN[] = {
         "limpet probe --bearer @token-file URL\n"},
 };
 
+static const struct lp_fix LET_IN[] = {
+    [LP_FRONT_GATEWAY] = {"probe as somebody who may come in; where a list of allowed hosts is the "
+                          "cause, add the name in the URL to it, or let the proxy pass Host on",
+        "limpet probe --bearer @token-file URL\n"},
+    [LP_FRONT_NGINX] = {"let nginx pass the name that the client used",
+        "proxy_set_header Host $http_host;\n"},
+};
+
 static const struct lp_fix RETRY[] = {
     [LP_FRONT_GATEWAY] = {"probe again, with more calls, when the deployment answers",
         "limpet probe --sessions 40 --calls 20 URL\n"},
@@ -208,6 +216,7 @@ static const struct {
 #define ROW(name) [LP_REMEDY_##name] = {name, sizeof name / sizeof *name}
     ROW(URL),
     ROW(LOGIN),
+    ROW(LET_IN),
     ROW(RETRY),
     ROW(KEEP_HEADER),
     ROW(PIN),

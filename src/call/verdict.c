@@ -63,7 +63,7 @@ static bool is_beyond_chance(uint32_t faults, uint32_t asked)
 
 static bool holds_unreachable(const struct sums *s)
 {
-    return !s->seen->is_open && !s->seen->opening.status;
+    return !s->seen->is_open && !s->seen->opening.status && !s->seen->discover.status;
 }
 
 static bool holds_web_page(const struct sums *s)
@@ -76,7 +76,12 @@ static bool holds_web_page(const struct sums *s)
 static bool holds_login(const struct sums *s)
 {
     uint16_t status = s->seen->opening.status;
-    return !s->seen->is_open && (status == 401 || status == 403 || status == 407);
+    return !s->seen->is_open && (status == 401 || status == 407);
+}
+
+static bool holds_refused(const struct sums *s)
+{
+    return !s->seen->is_open && s->seen->opening.status == 403;
 }
 
 static bool holds_no_endpoint(const struct sums *s)
@@ -89,7 +94,7 @@ static bool holds_trouble(const struct sums *s)
 {
     uint32_t n = s->fresh.ok + s->fresh.lost + s->fresh.faults;
     bool is_mostly_faults = n && (double)s->fresh.faults / n > TROUBLE;
-    return !s->seen->is_open ? s->seen->opening.status != 0 : is_mostly_faults;
+    return !s->seen->is_open || is_mostly_faults;
 }
 
 /* --- sessions --- */
@@ -147,7 +152,8 @@ static bool holds_rotation(const struct sums *s)
 
 static bool holds_random(const struct sums *s)
 {
-    return has_sessions(s->seen) && is_lossy(s->fresh) && s->fresh.ok && !s->rotation;
+    return has_sessions(s->seen) && is_lossy(s->fresh) && s->fresh.ok && !s->rotation &&
+        !s->pure.is_beyond_chance;
 }
 
 static bool holds_never_found(const struct sums *s)
@@ -264,7 +270,7 @@ static bool holds_stateless(const struct sums *s)
 
 static bool holds_one_process(const struct sums *s)
 {
-    return has_sessions(s->seen) && is_clean(s->fresh);
+    return has_sessions(s->seen) && is_clean(s->fresh) && !holds_header(s);
 }
 
 static bool holds_too_little(const struct sums *s)
@@ -332,6 +338,17 @@ static enum lp_affinity affinity_of(const struct sums *s)
     return affinity;
 }
 
+/* An address always gives the same: as many tosses as addresses. */
+static struct lp_estimate estimate_by_address(const struct sums *s)
+{
+    uint32_t asked = s->elsewhere.ok + s->elsewhere.lost;
+    uint32_t hits = s->elsewhere.ok;
+    uint32_t sources = s->seen->sources;
+    if (!sources || asked <= sources)
+        return lp_replicas_of(hits, asked);
+    return lp_replicas_of((hits * sources + asked / 2) / asked, sources);
+}
+
 static struct lp_estimate estimate(const struct sums *s, const struct lp_verdict *v)
 {
     struct lp_estimate one = {.value = 1, .low = 1, .high = 0};
@@ -344,7 +361,7 @@ static struct lp_estimate estimate(const struct sums *s, const struct lp_verdict
     if (has_sessions(s->seen) && is_lossy(s->fresh))
         return lp_replicas_of(s->fresh.ok, s->fresh.ok + s->fresh.lost);
     if (v->holds[LP_SITUATION_address])
-        return lp_replicas_of(s->elsewhere.ok, s->elsewhere.ok + s->elsewhere.lost);
+        return estimate_by_address(s);
     if (s->seen->kinds >= 2)
         return kinds;
     return v->affinity == LP_AFFINITY_NOT_NEEDED && !is_stateless(s->seen)
@@ -367,6 +384,8 @@ void lp_verdict_judge(const struct lp_seen *seen, struct lp_verdict *ret)
     const struct lp_situation_info *info = lp_situation_info(ret->situation);
     ret->judgement = info->judgement;
     ret->remedy = info->remedy;
+    if (seen->is_old_sse && (info->remedy == LP_REMEDY_PIN || info->remedy == LP_REMEDY_COOKIE))
+        ret->remedy = LP_REMEDY_PIN_SSE;
     ret->affinity = info->affinity ? info->affinity : affinity_of(&s);
     ret->replicas = estimate(&s, ret);
 }

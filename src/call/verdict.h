@@ -15,6 +15,7 @@
     X(unreachable, NO_ENDPOINT, UNKNOWN, URL, "nothing answers at this address")                   \
     X(web_page, NO_ENDPOINT, UNKNOWN, URL, "this is a web page, not an MCP endpoint")              \
     X(login, UNKNOWN, UNKNOWN, LOGIN, "the server asks for a login")                               \
+    X(refused, UNKNOWN, UNKNOWN, LET_IN, "the server refuses this client (403)")                   \
     X(no_endpoint, NO_ENDPOINT, UNKNOWN, URL, "what answers here is no MCP endpoint")              \
     X(trouble, UNKNOWN, UNKNOWN, RETRY, "too many requests failed to judge by the rest")           \
     /* sessions are lost */                                                                        \
@@ -86,6 +87,7 @@ enum lp_remedy {
     LP_REMEDY_NOTHING,
     LP_REMEDY_URL,
     LP_REMEDY_LOGIN,
+    LP_REMEDY_LET_IN,
     LP_REMEDY_RETRY,
     LP_REMEDY_KEEP_HEADER,
     LP_REMEDY_PIN,
@@ -103,7 +105,7 @@ enum lp_remedy {
 };
 
 struct lp_situation_info {
-    const char *name; /* "session-hash" */
+    const char *name; /* "session_hash" */
     enum lp_judgement judgement;
     enum lp_affinity affinity;
     enum lp_remedy remedy;
@@ -130,7 +132,7 @@ enum lp_want {
     LP_WANT_OPENINGS, /* sixty more: some openings failed, which may be chance */
 };
 
-/* The row of a situation; its name has '-' where the table has '_'. */
+/* The row of a situation. */
 const struct lp_situation_info *lp_situation_info(enum lp_situation situation);
 /* "session-hash", "not-needed" and so on; NULL when it is not known. */
 const char *lp_affinity_name(enum lp_affinity affinity);
