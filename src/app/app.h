@@ -27,7 +27,8 @@ struct lp_command {
 };
 
 extern const struct lp_command lp_command_gateway, lp_command_replica, lp_command_demo,
-    lp_command_key, lp_command_config, lp_command_status, lp_command_inspect, lp_command_connect;
+    lp_command_key, lp_command_config, lp_command_status, lp_command_inspect, lp_command_connect,
+    lp_command_probe;
 
 /* --- main.c --- */
 

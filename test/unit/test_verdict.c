@@ -330,7 +330,7 @@ static void test_endpoints(void **state)
     EXPECT(CLOSED(.status = 200, .media = LP_MEDIA_HTML), web_page, UNKNOWN);
     EXPECT(CLOSED(.status = 404, .media = LP_MEDIA_HTML), web_page, UNKNOWN);
     EXPECT(CLOSED(.status = 401, .media = LP_MEDIA_HTML), login, UNKNOWN);
-    EXPECT(CLOSED(.status = 403, .media = LP_MEDIA_JSON), login, UNKNOWN);
+    EXPECT(CLOSED(.status = 403, .media = LP_MEDIA_JSON), refused, UNKNOWN);
     EXPECT(CLOSED(.status = 404, .media = LP_MEDIA_JSON), no_endpoint, UNKNOWN);
     EXPECT(CLOSED(.status = 200, .media = LP_MEDIA_OTHER), no_endpoint, UNKNOWN);
     EXPECT(CLOSED(.status = 502, .media = LP_MEDIA_HTML), trouble, UNKNOWN);
