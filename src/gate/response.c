@@ -200,7 +200,8 @@ static void open_session(
     if (!reason && lp_seal(e, x, LP_TICKET_HTTP, id, &ticket))
         reason = LP_REASON_out_of_memory;
     if (reason) {
-        make_delete(e, x, id);
+        if (id.len) /* an empty one names no session that could be ended */
+            make_delete(e, x, id);
         lp_answer(e, x, reason, NULL);
         return;
     }

@@ -68,6 +68,18 @@ suite('answers', () => {
     assert.deepEqual([answer.header('content-encoding'), answer.body], ['gzip', bytes]);
   });
 
+  test('a session id that cannot be used is a 502, and is ended at the replica if it names one', async t => {
+    for (const id of ['', 'two words', 'x'.repeat(513)]) {
+      const peer = await rawPeer(t, (connection, seen) => connection.send(seen.method === 'DELETE'
+        ? rawAnswer(204, {}) : rawAnswer(200, { ...TYPE, 'Mcp-Session-Id': id }, RESULT)));
+      const limpet = await gateway(t, { replicas: [peer.url] });
+      assertRpcError(await post(limpet.url, initialize(1)), { status: 502, code: -32603, id: 1 });
+      await sleep(100);
+      const deletes = peer.requests.filter(r => r.method === 'DELETE');
+      assert.deepEqual(deletes.map(r => r.header(SESSION)), id ? [id] : []);
+    }
+  });
+
   test('... but an old-SSE stream that cannot be read is refused', async t => {
     const peer = await rawPeer(t, connection => connection.send('HTTP/1.1 200 OK\r\n' +
       'Content-Type: text/event-stream\r\nContent-Encoding: br\r\nContent-Length: 3\r\n\r\nabc'));
