@@ -14,10 +14,10 @@ static const struct lp_command *const COMMANDS[] = {
     &lp_command_gateway,
     &lp_command_demo,
     &lp_command_replica,
-    &lp_command_connect,
     &lp_command_probe,
-    &lp_command_status,
     &lp_command_inspect,
+    &lp_command_connect,
+    &lp_command_status,
     &lp_command_config,
     &lp_command_key,
 };
