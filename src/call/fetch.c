@@ -343,8 +343,7 @@ static void on_connected(void *ctx, uint64_t tag, lp_id link, int error)
 {
     struct lp_fetch *fetch = get(ctx, tag);
     (void)link;
-    if (!fetch)
-        return; /* it was cancelled, and the connection closed with it */
+    LP_ASSERT(fetch); /* who is cancelled closes the connection with it */
     if (!error) {
         send_request(fetch);
         return;
@@ -387,8 +386,7 @@ static void on_head(void *ctx, uint64_t tag, struct lp_stream s, const struct lp
 {
     struct lp_fetch *fetch = get(ctx, tag);
     (void)s;
-    if (!fetch)
-        return;
+    LP_ASSERT(fetch);
     fetch->facts.head_us = fetch->fetcher->links.now_us;
     log_head(fetch, head, false);
     show_to_jar(fetch, head);
@@ -406,8 +404,7 @@ static void on_body(void *ctx, uint64_t tag, struct lp_stream s, struct lp_span 
 {
     struct lp_fetch *fetch = get(ctx, tag);
     (void)s;
-    if (!fetch || fetch->state != LP_FETCH_IS_READING)
-        return;
+    LP_ASSERT(fetch && fetch->state == LP_FETCH_IS_READING);
     fetch->body_received += bytes.len;
     if (fetch->args.quiet_ms)
         set_deadline(fetch, (uint64_t)fetch->args.quiet_ms * 1000);
@@ -418,8 +415,7 @@ static void on_end(void *ctx, uint64_t tag, struct lp_stream s, bool whole)
 {
     struct lp_fetch *fetch = get(ctx, tag);
     (void)s;
-    if (!fetch || fetch->state != LP_FETCH_IS_READING)
-        return;
+    LP_ASSERT(fetch && fetch->state == LP_FETCH_IS_READING);
     const struct lp_fetch_ops *ops = fetch->args.ops;
     void *owner = fetch->args.ctx;
     lp_id id = fetch->id;

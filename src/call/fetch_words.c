@@ -77,7 +77,8 @@ void lp_fetch_put_words(struct lp_fetch *fetch, struct lp_fetch_failure *failure
     char *room = fetch->fetcher->sentence;
     int n = snprintf(room, LP_FETCH_SENTENCE_MAX, "%s: %s", fetch->origin,
         words ? words : lp_error_sentence(failure->error));
-    failure->sentence = lp_span(room, n > 0 && n < LP_FETCH_SENTENCE_MAX ? (size_t)n : 0);
+    LP_ASSERT(n > 0 && n < LP_FETCH_SENTENCE_MAX);
+    failure->sentence = lp_span(room, (size_t)n);
 }
 
 void lp_fetch_note(const struct lp_fetch *fetch, const char *fmt, ...)
@@ -89,8 +90,7 @@ void lp_fetch_note(const struct lp_fetch *fetch, const char *fmt, ...)
     va_start(args, fmt);
     int n = vsnprintf(room, sizeof room, fmt, args);
     va_end(args);
-    if (n < 0)
-        return;
+    LP_ASSERT(n >= 0);
     struct lp_netlog_at at = {
         .wall_ms = fetch->fetcher->wall_ms, .number = fetch->facts.number, .is_sent = true};
     size_t len = (size_t)n < sizeof room ? (size_t)n : sizeof room - 1;

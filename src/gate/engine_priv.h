@@ -400,7 +400,7 @@ bool lp_cookies_is_hidden(const struct lp_exchange *x, enum lp_field_id id);
 
 /* seal.c */
 /* The ticket of a new session at the leg's replica, with x->cookies if they fit. The text is in the
- * exchange's arena; x->ticket has its key. LP_ETOO_LONG, LP_ERANGE, LP_ENOMEM. */
+ * exchange's arena; x->ticket has its key. The id is not empty and fits a ticket. LP_ENOMEM. */
 LP_MUST int lp_seal(struct lp_engine *e, struct lp_exchange *x, enum lp_ticket_kind kind,
     struct lp_span upstream_id, struct lp_span *ret_text);
 

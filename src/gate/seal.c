@@ -3,15 +3,17 @@
 #include "base/error.h"
 #include "gate/engine_priv.h"
 
-/* Without the cookies when they are what makes it too long. */
-static int seal_with(const struct lp_ticket_context *context, struct lp_ticket *ticket,
+/* Without the cookies when they are what makes it too long; the id's length was looked at before.
+ */
+static void seal_with(const struct lp_ticket_context *context, struct lp_ticket *ticket,
     const unsigned char nonce[LP_TICKET_NONCE_BYTES], char *room, size_t *ret_len)
 {
     int err = lp_ticket_seal(context, ticket, nonce, room, ret_len);
-    if (err != LP_ERANGE)
-        return err;
-    ticket->cookies = lp_span(NULL, 0);
-    return lp_ticket_seal(context, ticket, nonce, room, ret_len);
+    if (err == LP_ERANGE) {
+        ticket->cookies = lp_span(NULL, 0);
+        err = lp_ticket_seal(context, ticket, nonce, room, ret_len);
+    }
+    LP_ASSERT(!err);
 }
 
 int lp_seal(struct lp_engine *e, struct lp_exchange *x, enum lp_ticket_kind kind,
@@ -26,10 +28,8 @@ int lp_seal(struct lp_engine *e, struct lp_exchange *x, enum lp_ticket_kind kind
         .issued_ms = e->wall_ms, .upstream_id = upstream_id, .cookies = x->cookies};
     memcpy(ticket.replica, lp_leg_replica(x)->hash[0], sizeof ticket.replica);
     lp_entropy_bytes(&e->entropy, nonce, sizeof nonce);
-    int err = seal_with(&context, &ticket, nonce, text, &len);
-    if (err)
-        return err;
-    err = lp_ticket_open(&context, lp_span(text, len), e->room, &x->ticket);
+    seal_with(&context, &ticket, nonce, text, &len);
+    int err = lp_ticket_open(&context, lp_span(text, len), e->room, &x->ticket);
     LP_ASSERT(!err);
     x->ticket.upstream_id = x->ticket.cookies = lp_span(NULL, 0); /* they lie in e->room */
     if (ticket.cookies.len)

@@ -222,6 +222,34 @@ static void the_time_between_pieces_may_be_changed(void **state)
     shell_free(s);
 }
 
+/* Kept connections are told apart: by where they lead, by their lane, and when one of them ends. */
+static void each_kept_connection_is_its_own(void **state)
+{
+    (void)state;
+    struct shell *s = shell_new(URL);
+    struct owner o = {0};
+    start(s, &o, (struct lp_fetch_args){.lane = 1});
+    start(s, &o, (struct lp_fetch_args){.lane = 1, .url = LP_SPAN("http://other.test/")});
+    start(s, &o, (struct lp_fetch_args){.lane = 2});
+    for (lp_id conn = 1; conn <= 3; conn++) {
+        shell_connected(s, conn);
+        shell_answer(s, conn, "200 OK", "x");
+        shell_forget(s, conn);
+    }
+    start(s, &o, (struct lp_fetch_args){.lane = 1});
+    assert_true(text_has(shell_written(s, 1), "GET /mcp "));
+    shell_answer(s, 1, "200 OK", "x");
+    assert_int_equal(s->count, 3);
+    shell_eof(s, 2);
+    assert_true(s->conns[2].is_closed);
+    lp_fetcher_drop_kept(s->fetcher, 2);
+    assert_true(s->conns[3].is_closed);
+    assert_false(s->conns[1].is_closed);
+    start(s, &o, (struct lp_fetch_args){.lane = 1, .url = LP_SPAN("http://other.test/")});
+    assert_int_equal(s->count, 4); /* the one that leads there has ended */
+    shell_free(s);
+}
+
 /* A far address is shown, but not all of a long one. */
 static void a_long_redirect_is_told_in_short(void **state)
 {
@@ -267,6 +295,7 @@ int main(void)
         cmocka_unit_test(without_a_log_all_is_the_same),
         cmocka_unit_test(a_server_that_takes_nothing_is_given_up),
         cmocka_unit_test(the_time_between_pieces_may_be_changed),
+        cmocka_unit_test(each_kept_connection_is_its_own),
         cmocka_unit_test(a_long_redirect_is_told_in_short),
         cmocka_unit_test(a_keep_alive_without_a_number_changes_nothing),
     };

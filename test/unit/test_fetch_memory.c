@@ -106,8 +106,9 @@ static lp_id ask(struct shell *s, struct owner *o, struct lp_fetch_args args)
 static void answer_in_pieces(struct shell *s, lp_id conn)
 {
     shell_read(s, conn, "HTTP/1.1 200 OK\r\nSet-Cookie: lb=SECRET; Path=/\r\nKeep-Al");
-    shell_read(s, conn, "ive: timeout=3\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r");
-    shell_read(s, conn, "\n0\r\n\r\n");
+    shell_read(s, conn, "ive: timeout=3\r\nTransfer-Encoding: chunked\r\n\r\n5");
+    shell_read(s, conn, "\r\nhello\r\n0");
+    shell_read(s, conn, "\r\n\r\n");
 }
 
 static void tell_story(struct shell *s, struct owner *o, struct lp_jar *jar)
