@@ -102,6 +102,7 @@ struct lp_leg {
     bool reused;
     bool counted_opening;
     uint32_t replica; /* index in the fleet */
+    size_t body_sent; /* of the held body */
 };
 
 struct lp_exchange {
@@ -331,6 +332,8 @@ void lp_leg_start(struct lp_engine *e, struct lp_exchange *x, uint32_t replica);
 void lp_leg_close(struct lp_engine *e, struct lp_exchange *x);
 void lp_leg_done(struct lp_engine *e, struct lp_exchange *x);
 /* How long the replica may be silent when it is its turn. */
+/* A part of the held body still waits for the replica to take what was sent before. */
+bool lp_leg_is_sending(const struct lp_exchange *x);
 uint64_t lp_leg_silence_us(const struct lp_exchange *x);
 struct lp_replica *lp_leg_replica(const struct lp_exchange *x);
 

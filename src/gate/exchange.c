@@ -58,7 +58,7 @@ static void drop_arena(struct lp_spares *spares, struct lp_arena *arena)
  * use is over; without memory all of it stays where it is. */
 void lp_exchange_drop_request(struct lp_engine *e, struct lp_exchange *x)
 {
-    if (!x->body_done)
+    if (!x->body_done || lp_leg_is_sending(x))
         return;
     struct lp_span *told[] = {
         &x->record.peer, &x->record.http_method, &x->record.path, &x->record.trace_id, &x->env.id};

@@ -216,23 +216,50 @@ uint64_t lp_leg_silence_us(const struct lp_exchange *x)
     return (x->id_is_sse ? conf->sse_post_ms : conf->first_byte_ms) * 1000;
 }
 
+/* A held body goes out piece by piece as the replica takes it: a link is not made for keeping a
+ * body of its own. */
+static void send_held_body(struct lp_engine *e, struct lp_exchange *x)
+{
+    enum { PIECE = LP_LINK_OUT_MAX / 4 };
+    bool goes_on = true;
+    while (goes_on && lp_leg_is_sending(x)) {
+        struct lp_span piece = lp_span_from(lp_buf_span(&x->body), x->leg.body_sent);
+        if (piece.len > PIECE)
+            piece.len = PIECE;
+        x->leg.body_sent += piece.len;
+        lp_metrics_add(&e->metrics, LP_METRIC_BYTES_TO_REPLICAS, (int64_t)piece.len);
+        goes_on = lp_link_send_body(&e->links, x->leg.up, piece);
+    }
+    if (lp_leg_is_sending(x))
+        return;
+    lp_link_send_end(&e->links, x->leg.up);
+    if (x->phase != LP_PHASE_SENT)
+        lp_exchange_drop_body(e, x); /* the answer has begun already */
+}
+
+bool lp_leg_is_sending(const struct lp_exchange *x)
+{
+    return !x->body_streams && x->leg.open && x->leg.body_sent < x->body.len;
+}
+
 static void send_request(struct lp_engine *e, struct lp_exchange *x)
 {
     lp_exchange_set_phase(x, LP_PHASE_SENT);
     x->leg.up = lp_link_begin(&e->links, x->leg.link);
     x->leg.open = true;
+    x->leg.body_sent = 0;
     x->turn_us = e->mono_us;
     lp_engine_arm(e, &x->timer, e->mono_us + lp_leg_silence_us(x));
     lp_link_set_stalled(&e->links, x->leg.up, x->server->conf->stalled_ms * 1000);
     build_head(e, x);
     lp_link_send_head(&e->links, x->leg.up, e->out_head);
+    if (!x->body_streams) {
+        send_held_body(e, x);
+        return;
+    }
     if (x->body.len)
         lp_link_send_body(&e->links, x->leg.up, lp_buf_span(&x->body));
     lp_metrics_add(&e->metrics, LP_METRIC_BYTES_TO_REPLICAS, (int64_t)x->body.len);
-    if (!x->body_streams) {
-        lp_link_send_end(&e->links, x->leg.up);
-        return;
-    }
     lp_exchange_drop_body(e, x);
     lp_link_resume(&e->links, x->down);
 }
@@ -372,8 +399,11 @@ static void replica_writable(void *ctx, uint64_t tag, struct lp_stream s)
     (void)s;
     struct lp_engine *e = ctx;
     struct lp_exchange *x = lp_exchange_get(e, tag);
-    LP_ASSERT(x && x->down_open && x->body_streams); /* else all was sent at once */
-    lp_link_resume(&e->links, x->down);
+    LP_ASSERT(x);
+    if (x->body_streams)
+        lp_link_resume(&e->links, x->down);
+    else
+        send_held_body(e, x);
 }
 
 static void replica_reset(void *ctx, uint64_t tag, struct lp_stream s, enum lp_reason why)

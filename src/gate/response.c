@@ -321,7 +321,7 @@ void lp_response_head(struct lp_engine *e, struct lp_exchange *x, const struct l
 {
     struct lp_kept_head from = borrow(head);
     x->turn_us = e->mono_us;
-    if (!x->body_streams && !x->is_standalone)
+    if (!x->body_streams && !x->is_standalone && !lp_leg_is_sending(x))
         lp_exchange_drop_body(e, x); /* no second attempt from here on */
     learn(e, x, &from);
     lp_cookies_take(e, x, &from);

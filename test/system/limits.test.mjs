@@ -1,13 +1,16 @@
 // What comes too slowly or stops half-way, over real sockets with short limits: who drips a request
 // is answered and cut, and nobody else notices.
 import assert from 'node:assert/strict';
+import http from 'node:http';
 import { suite, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { until } from './lib/flow.mjs';
 import { gateway } from './lib/gateway.mjs';
+import { send } from './lib/http.mjs';
+import { freePort } from './lib/ports.mjs';
 import { chunk, parseMessage, rawAnswer, rawClient, rawExchange, rawPeer, requestText } from
   './lib/raw.mjs';
-import { Session } from './lib/rpc.mjs';
+import { POST_HEADERS, Session } from './lib/rpc.mjs';
 
 const JSON_TYPE = { 'Content-Type': 'application/json' };
 const RESULT = '{"jsonrpc":"2.0","id":1,"result":{}}';
@@ -133,6 +136,35 @@ suite('a replica that stands still', () => {
     await limpet.record(r => r.reason === 'upstream_stalled' && r.status === 504);
     assert.equal((await limpet.admin('/live')).status, 200);
   });
+});
+
+suite('a body that is held whole before it is routed', () => {
+  const BODY = Buffer.from(PING + ' '.repeat(16 * MEGABYTE - PING.length));
+
+  // Over what the kernel and a link take: the rest waits with the request.
+  for (const isEarly of [false, true]) {
+    const what = isEarly ? 'has answered in part before it reads' : 'reads late';
+    test(`16 MiB reach a replica that ${what}`, async t => {
+      const server = http.createServer(async (request, response) => {
+        response.writeHead(200, { ...JSON_TYPE, 'Content-Length': RESULT.length });
+        if (isEarly) response.write(RESULT.slice(0, 5));
+        await sleep(500);
+        const chunks = [];
+        for await (const chunk of request) chunks.push(chunk);
+        assert.ok(Buffer.concat(chunks).equals(BODY));
+        response.end(isEarly ? RESULT.slice(5) : RESULT);
+      });
+      const port = await freePort();
+      await new Promise(resolve => server.listen(port, '127.0.0.1', resolve));
+      t.after(() => { server.closeAllConnections(); server.close(); });
+      const limpet = await gateway(t, { replicas: [`http://127.0.0.1:${port}/mcp`],
+        server: { body_limit: '16MiB' } });
+      const answer = await send(limpet.url, { method: 'POST', body: BODY,
+        headers: { ...POST_HEADERS, 'content-length': BODY.length } });
+      assert.equal(answer.status, 200, answer.text);
+      assert.equal(answer.text, RESULT);
+    });
+  }
 });
 
 suite('a request that takes too much', () => {
