@@ -84,6 +84,11 @@ LP_MUST int lp_app_key_path(struct lp_span configured, char *room, size_t room_l
 LP_MUST int lp_app_load_keys(
     const char *path, bool may_make, struct lp_keyring *ret, bool *ret_made);
 
+/* Whose certificates https replicas are believed by; NULL when there are none. The caller frees it
+ * after its loops. Not LP_EXIT_OK: everything has been said. */
+struct lp_tls_trust;
+LP_MUST int lp_app_load_trust(const struct lp_conf *conf, struct lp_tls_trust **ret);
+
 /* Appends "127.0.0.1:8080", "[::1]:8080" or "unix:/run/a.sock". */
 LP_MUST int lp_app_address(const struct lp_conf_address *address, struct lp_buf *out);
 

@@ -1,15 +1,16 @@
 /* `limpet config`: says whether a configuration is right, or prints what it comes to with all its
  * defaults. Takes the words that `limpet gateway` takes.
  *
- * A check also looks at what the configuration names on this machine: key file, log file, addresses
- * to listen on. It changes nothing there. An address in use is no mistake: most who check are about
- * to restart the gateway that has it. */
+ * A check also looks at what the configuration names on this machine: key file, log file, CA file,
+ * addresses to listen on. It changes nothing there. An address in use is no mistake: most who check
+ * are about to restart the gateway that has it. */
 #include <stdio.h>
 #include <unistd.h>
 
 #include "app/app.h"
 #include "io/file.h"
 #include "io/listener.h"
+#include "io/tls_trust.h"
 #include "mcp/keyring.h"
 
 enum { TEXT_MAX = 4 << 20, WHY_MAX = 4096 };
@@ -93,11 +94,21 @@ static int check_address(const struct lp_conf_address *address)
     return status;
 }
 
+static int check_trust(const struct lp_conf *conf)
+{
+    struct lp_tls_trust *trust = NULL;
+    int status = lp_app_load_trust(conf, &trust);
+    lp_tls_trust_free(trust);
+    return status;
+}
+
 /* All is looked at, so that all problems are told at once. */
 static int check_machine(const struct lp_conf *conf)
 {
     int status = check_key(conf);
     if (check_log(conf) != LP_EXIT_OK)
+        status = LP_EXIT_REFUSED;
+    if (check_trust(conf) != LP_EXIT_OK)
         status = LP_EXIT_REFUSED;
     for (uint32_t i = 0; i < conf->listen_count; i++)
         if (check_address(&conf->listens[i]) != LP_EXIT_OK)
@@ -146,7 +157,7 @@ static int help(struct lp_buf *out)
         "       limpet config show  [-c FILE] [FLAG...] [URL...]\n"
         "\n"
         "check  says whether limpet gateway would start with these words, and if not,\n"
-        "       why: the file, the flags, the key file, the log file, the addresses\n"
+        "       why: the file, the flags, the key, log and CA files, the addresses\n"
         "show   prints all that the gateway would use, defaults included, as YAML\n"
         "\n"
         "Exit status: 0 right, 2 not right, 64 the flags were not understood.\n"

@@ -15,6 +15,7 @@
 #include "io/log.h"
 #include "io/loop.h"
 #include "io/signals.h"
+#include "io/tls_trust.h"
 
 enum { THREADS_MAX = 64, WHY_MAX = 1024, SHOWN_REPLICAS = 8, DESCRIPTORS_SPARE = 64 };
 
@@ -32,6 +33,7 @@ struct gateway {
     struct lp_conf *conf;
     struct lp_keyring keyring;
     struct lp_log *log;
+    struct lp_tls_trust *trust; /* NULL: no replica has https */
     lp_log_line_fn log_line;
     struct lp_admin *admin;
     uint32_t count;
@@ -104,8 +106,10 @@ static int start_worker(struct gateway *g, uint32_t number)
 {
     struct worker *w = &g->workers[number];
     /* An engine may hold conf->conn_max clients, each with a replica's connection beside it. */
-    struct lp_loop_args loop_args = {
-        .number = number, .conn_max = 2 * g->conf->conn_max + DESCRIPTORS_SPARE, .log = g->log};
+    struct lp_loop_args loop_args = {.number = number,
+        .conn_max = 2 * g->conf->conn_max + DESCRIPTORS_SPARE,
+        .log = g->log,
+        .trust = g->trust};
     w->loop = g->loops[number] = lp_loop_new(&loop_args);
     if (!w->loop)
         return LP_ENOMEM;
@@ -283,6 +287,8 @@ static int start(struct gateway *g)
         g->count == 1 ? "thread" : "threads");
     status = load_keys(g);
     if (status == LP_EXIT_OK)
+        status = lp_app_load_trust(g->conf, &g->trust);
+    if (status == LP_EXIT_OK)
         status = start_workers(g);
     /* Before anybody can connect: who sees the port open may send a signal right then. */
     struct lp_signals_args signals = {g, on_stop, on_hangup};
@@ -304,6 +310,7 @@ static void tear_down(struct gateway *g)
     for (uint32_t i = 0; g->listeners && i <= g->conf->listen_count; i++)
         lp_listener_free(g->listeners[i]);
     free(g->listeners);
+    lp_tls_trust_free(g->trust);
     lp_admin_free(g->admin);
     lp_log_close(g->log);
     lp_keyring_fini(&g->keyring);

@@ -1,4 +1,4 @@
-/* What a command needs before it can work: the configuration, and the keys.
+/* What a command needs before it can work: the configuration, the keys, the trust.
  *
  * Every problem is said here, in sentences; the caller only passes the exit status on. The key file
  * is made in one step by io, so that gateways that start together agree on one key. */
@@ -9,6 +9,7 @@
 
 #include "app/app.h"
 #include "io/file.h"
+#include "io/tls_trust.h"
 #include "mcp/keyring.h"
 
 enum { CONF_BYTES_MAX = 4 << 20, KEY_BYTES_MAX = 65536, WHY_MAX = 4096, PROBLEMS_MAX = 1 << 20 };
@@ -75,6 +76,33 @@ int lp_app_address(const struct lp_conf_address *address, struct lp_buf *out)
         return lp_buf_printf(out, "unix:%.*s", len, address->host.ptr);
     return lp_buf_printf(
         out, is_v6 ? "[%.*s]:%u" : "%.*s:%u", len, address->host.ptr, address->port);
+}
+
+/* --- trust --- */
+
+static bool has_https(const struct lp_conf *conf)
+{
+    for (uint32_t i = 0; i < conf->server_count; i++)
+        for (uint32_t j = 0; j < conf->servers[i].replica_count; j++)
+            if (conf->servers[i].replicas[j].address.is_tls)
+                return true;
+    return false;
+}
+
+int lp_app_load_trust(const struct lp_conf *conf, struct lp_tls_trust **ret)
+{
+    char path[4096];
+    struct lp_buf why;
+    struct lp_tls_trust_args args = {.cacert_path = conf->tls_ca.len ? path : NULL};
+    *ret = NULL;
+    if (!has_https(conf) && !conf->tls_ca.len)
+        return LP_EXIT_OK;
+    lp_buf_init(&why, WHY_MAX);
+    snprintf(path, sizeof path, "%.*s", (int)conf->tls_ca.len, conf->tls_ca.ptr);
+    int err = lp_tls_trust_new(&args, &why, ret);
+    int status = err ? say(LP_EXIT_REFUSED, &why, err) : LP_EXIT_OK;
+    lp_buf_release(&why);
+    return status;
 }
 
 /* --- keys --- */

@@ -6,7 +6,7 @@
 #include "conf/conf_priv.h"
 #include "wire/uri.h"
 
-enum { HOST_MAX = 253, PORT_DIGITS_MAX = 5, PORT_HTTP = 80 };
+enum { HOST_MAX = 253, PORT_DIGITS_MAX = 5, PORT_HTTP = 80, PORT_HTTPS = 443 };
 
 static bool is_alnum(char c)
 {
@@ -106,6 +106,7 @@ static bool is_loopback(struct lp_span host)
 static int parse_authority(char *text, size_t len, uint16_t port, struct lp_conf_address *ret)
 {
     struct lp_span host, rest;
+    uint16_t implied = port ? port : PORT_HTTP; /* what a Host field without a port means */
     lower(text, len);
     int err = split_host(lp_span(text, len), &host, &rest);
     if (!err && rest.len)
@@ -118,7 +119,7 @@ static int parse_authority(char *text, size_t len, uint16_t port, struct lp_conf
         .host = host,
         .port = port,
         .is_loopback = is_loopback(host),
-        .authority = lp_span(text, port == PORT_HTTP ? len - rest.len : len),
+        .authority = lp_span(text, port == implied ? len - rest.len : len),
     };
     return LP_OK;
 }
@@ -154,26 +155,41 @@ static int parse_path(struct lp_span text, struct lp_span *ret_path)
     return LP_OK;
 }
 
+static bool has_scheme(struct lp_span text, struct lp_span scheme)
+{
+    return text.len >= scheme.len && lp_span_ieq(lp_span(text.ptr, scheme.len), scheme);
+}
+
+/* What follows "http://" or "https://". */
+static int parse_web(
+    char *text, size_t len, bool is_tls, struct lp_conf_address *ret, struct lp_span *ret_path)
+{
+    struct lp_span all = lp_span(text, len);
+    size_t slash = lp_span_find(all, '/');
+    int err = parse_path(lp_span_from(all, slash), ret_path);
+    if (!err)
+        err = parse_authority(text, slash, is_tls ? PORT_HTTPS : PORT_HTTP, ret);
+    if (!err)
+        ret->is_tls = is_tls;
+    return err;
+}
+
 int lp_conf_parse_replica(
     char *text, size_t len, struct lp_conf_address *ret, struct lp_span *ret_path)
 {
     struct lp_span all = lp_span(text, len);
-    struct lp_span http = LP_SPAN("http://"), local = LP_SPAN("unix:");
-    if (len >= http.len && lp_span_ieq(lp_span(text, http.len), http)) {
-        struct lp_span rest = lp_span_from(all, http.len);
-        size_t slash = lp_span_find(rest, '/');
-        int err = parse_path(lp_span_from(rest, slash), ret_path);
-        return err ? err : parse_authority(text + http.len, slash, PORT_HTTP, ret);
-    }
+    struct lp_span http = LP_SPAN("http://"), https = LP_SPAN("https://"), local = LP_SPAN("unix:");
+    if (has_scheme(all, http))
+        return parse_web(text + http.len, len - http.len, false, ret, ret_path);
+    if (has_scheme(all, https))
+        return parse_web(text + https.len, len - https.len, true, ret, ret_path);
     if (lp_span_starts(all, local)) {
         struct lp_span path = {NULL, 0};
         struct lp_span socket = lp_span_split(lp_span_from(all, local.len), ':', &path);
         int err = parse_path(path, ret_path);
         return err ? err : parse_unix(socket, ret);
     }
-    struct lp_span https = LP_SPAN("https://");
-    bool is_https = len >= https.len && lp_span_ieq(lp_span(text, https.len), https);
-    return is_https ? LP_EUNSUPPORTED : LP_ESYNTAX;
+    return LP_ESYNTAX;
 }
 
 int lp_conf_parse_origin(char *text, size_t len)
@@ -207,9 +223,16 @@ int lp_conf_write_address(struct lp_buf *out, const struct lp_conf_address *addr
         out, is_v6 ? "[%.*s]:%u" : "%.*s:%u", len, address->host.ptr, (unsigned)address->port);
 }
 
+static struct lp_span scheme_of(const struct lp_conf_address *address)
+{
+    if (address->is_unix)
+        return LP_SPAN("");
+    return address->is_tls ? LP_SPAN("https://") : LP_SPAN("http://");
+}
+
 int lp_conf_write_url(struct lp_buf *out, const struct lp_conf_replica *replica)
 {
-    int err = replica->address.is_unix ? LP_OK : lp_buf_append(out, LP_SPAN("http://"));
+    int err = lp_buf_append(out, scheme_of(&replica->address));
     if (!err)
         err = lp_conf_write_address(out, &replica->address);
     if (!err && replica->address.is_unix)
@@ -220,7 +243,7 @@ int lp_conf_write_url(struct lp_buf *out, const struct lp_conf_replica *replica)
 struct lp_span lp_conf_replica_name(struct lp_arena *arena, const struct lp_conf_replica *replica)
 {
     struct lp_span name = {NULL, 0};
-    struct lp_span scheme = replica->address.is_unix ? LP_SPAN("") : LP_SPAN("http://");
+    struct lp_span scheme = scheme_of(&replica->address);
     struct lp_buf url;
     lp_buf_init(&url, LP_CONF_TEXT_MAX);
     if (lp_conf_write_url(&url, replica) == LP_OK)

@@ -80,6 +80,7 @@ struct lp_conf {
     bool has_admin;
     struct lp_conf_address admin; /* default 127.0.0.1:8081; "off" switches it off */
     struct lp_span key_file;      /* empty: the default place, found by the app */
+    struct lp_span tls_ca;        /* PEM file for https replicas; empty: the system's roots */
     uint32_t threads;             /* default 1; 0 is not accepted; at most 64 */
     const struct lp_conf_server *servers;
     uint32_t server_count;
@@ -96,7 +97,8 @@ struct lp_conf {
 
 /* Where a value came from, for messages: `file` and `line` (0 for flags). All problems are
  * reported, one sentence each, to `errors`: "limpet.yaml:7: servers[0].replicas[1]: \"htp://x\" is
- * not a replica address; use http://host:port/path or unix:/path.sock:/path". */
+ * not a replica address; use http://host:port/path, https://host/path or
+ * unix:/path.sock:/path". */
 struct lp_conf_source {
     struct lp_span file_name; /* empty: no file */
     struct lp_span file_text;

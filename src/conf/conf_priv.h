@@ -157,7 +157,7 @@ int lp_conf_choice_find(const char *choices, struct lp_span text);
 struct lp_span lp_conf_choice_word(const char *choices, int index);
 
 /* Addresses (address.c). `text` is lower-cased where case has no meaning, and pointed into.
- * LP_ESYNTAX; LP_ERANGE for the port; LP_ETOO_LONG for a socket path; LP_EUNSUPPORTED for https. */
+ * LP_ESYNTAX; LP_ERANGE for the port; LP_ETOO_LONG for a socket path. */
 LP_MUST int lp_conf_parse_listen(char *text, size_t len, struct lp_conf_address *ret);
 LP_MUST int lp_conf_parse_replica(
     char *text, size_t len, struct lp_conf_address *ret, struct lp_span *ret_path);

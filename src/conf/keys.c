@@ -59,6 +59,16 @@ static const struct lp_conf_key KEYS[] = {
                      "Gateways that share sessions need the same file. "
                      "The default is $XDG_STATE_HOME/limpet/key or ~/.local/state/limpet/key, "
                      "for root /var/lib/limpet/key; a missing file is made with mode 0600."},
+    {.name = "tls_ca",
+        .flag = "--tls-ca",
+        .arg = "FILE",
+        .type = LP_TYPE_TEXT,
+        AT_TOP(tls_ca),
+        .help = "The CA certificates (PEM) that https replicas must have",
+        .paragraph = "A PEM file with the certificates that https replicas are believed by: those "
+                     "of their CAs, or their own. The default is the roots of the system. "
+                     "A replica's certificate must hold the host of its URL and be in date; else "
+                     "the replica counts as one that does not answer."},
     {.name = "threads",
         .flag = "--threads",
         .arg = "N",
@@ -94,7 +104,8 @@ static const struct lp_conf_key KEYS[] = {
         AT_SERVER(replicas),
         .help = "The replicas of the server",
         .paragraph = "The replicas, a list. Each is a URL, or a mapping of url, name and weight. "
-                     "A URL is http://host:port/path or unix:/path.sock:/path; without its path "
+                     "A URL is http://host:port/path, https://host:port/path or "
+                     "unix:/path.sock:/path; without its path "
                      "the server's path is used."},
     {.name = "path",
         .flag = "--path",
@@ -367,7 +378,8 @@ static const struct lp_conf_key KEYS[] = {
         .type = LP_TYPE_URL,
         AT_REPLICA(name),
         .help = "Where it is",
-        .paragraph = "http://host:port/path or unix:/path.sock:/path. Must be there."},
+        .paragraph = "http://host:port/path, https://host:port/path or unix:/path.sock:/path. "
+                     "Must be there."},
     {.name = "name",
         .arg = "NAME",
         .type = LP_TYPE_NAME,

@@ -189,10 +189,7 @@ static void read_url(
     char *text = keep_text(reader, value);
     int err = text ? lp_conf_parse_replica(text, value->text.len, &replica->address, &replica->path)
                    : LP_OK;
-    if (err == LP_EUNSUPPORTED)
-        lp_conf_refuse(&reader->problems, value,
-            "asks for TLS, which comes with a later release; use http:// or unix:");
-    else if (err == LP_ERANGE)
+    if (err == LP_ERANGE)
         lp_conf_refuse(&reader->problems, value, "has a port that is not from 1 to 65535");
     else if (err == LP_ETOO_LONG)
         lp_conf_refuse(
@@ -200,7 +197,7 @@ static void read_url(
     else if (err)
         lp_conf_refuse(&reader->problems, value,
             "is not a replica address; use "
-            "http://host:port/path or unix:/path.sock:/path");
+            "http://host:port/path, https://host/path or unix:/path.sock:/path");
 }
 
 static void read_host(struct lp_conf_reader *reader, void *field, struct lp_conf_value *value)

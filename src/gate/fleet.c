@@ -75,10 +75,18 @@ bool lp_fleet_is_refusal(int connect_error)
     return connect_error == LP_EREFUSED;
 }
 
+/* The process there may be well, with its sessions: what is wrong is a certificate, or what stands
+ * between. */
+static bool is_tls_error(int connect_error)
+{
+    return connect_error == LP_ETLS || connect_error == LP_ETLS_UNTRUSTED ||
+        connect_error == LP_ETLS_NAME || connect_error == LP_ETLS_EXPIRED;
+}
+
 bool lp_fleet_is_silence(int connect_error)
 {
     return connect_error == LP_ETIMEOUT || connect_error == LP_EUNREACHABLE ||
-        connect_error == LP_ENOT_FOUND;
+        connect_error == LP_ENOT_FOUND || is_tls_error(connect_error);
 }
 
 bool lp_fleet_refused(struct lp_replica *r, uint64_t now_us)
@@ -200,6 +208,8 @@ const char *lp_fleet_connect_sentence(int connect_error)
         return "no file descriptor, memory or connection is left in this process; raise "
                "LimitNOFILE "
                "(ulimit -n) or lower connections_max";
+    case LP_ETLS_UNTRUSTED:
+        return "nobody we trust has signed its certificate; name its CA with tls_ca";
     case LP_EIO:
         return "the system does not allow it; of a unix socket, look at its permissions";
     default:

@@ -108,9 +108,9 @@ static void fail_endpoint(struct lp_engine *e, struct lp_exchange *x, int err)
     }
 }
 
-static int write_url(struct lp_buf *out, struct lp_span authority, struct lp_span path)
+static int write_url(struct lp_buf *out, bool is_tls, struct lp_span authority, struct lp_span path)
 {
-    int err = lp_buf_append(out, LP_SPAN("http://"));
+    int err = lp_buf_append(out, is_tls ? LP_SPAN("https://") : LP_SPAN("http://"));
     if (!err)
         err = lp_buf_append(out, authority);
     return err ? err : lp_buf_append(out, path);
@@ -126,12 +126,12 @@ static int split_endpoint(
     struct lp_buf at, seen;
     lp_buf_init(&at, 8192);
     lp_buf_init(&seen, 8192);
-    int err = write_url(
-        &at, address->is_unix ? LP_SPAN("localhost") : address->authority, conf->sse_upstream);
+    int err = write_url(&at, address->is_tls,
+        address->is_unix ? LP_SPAN("localhost") : address->authority, conf->sse_upstream);
     if (!err)
         err = lp_uri_parse(lp_buf_span(&at), &stream);
     if (!err)
-        err = write_url(&seen, x->host, conf->sse_path);
+        err = write_url(&seen, false, x->host, conf->sse_path);
     bool has_visible = !err && x->host.len && !lp_uri_parse(lp_buf_span(&seen), &visible);
     if (!err)
         err = lp_endpoint_split(data, &stream, has_visible ? &visible : NULL, sealed, kept);

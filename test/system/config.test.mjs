@@ -40,7 +40,8 @@ suite('mistakes in the file', () => {
   // the file -> what the message must say
   const MISTAKES = {
     'replicas: [htp://x]\n': /FILE:1: replicas\[0\]: "htp:\/\/x".*http:\/\/host:port\/path/,
-    'replicas: [https://x/mcp]\n': /FILE:1: .*https/,
+    'replicas: [https//x/mcp]\n': /FILE:1: .*https:\/\/host/,
+    [`tls_ca: /nowhere.pem\n${REPLICAS}`]: /CA certificates in \/nowhere.pem: No such file/,
     'replicas: ["http://127.0.0.1:99999/mcp"]\n': /FILE:1: .*99999/,
     'replicas: ["http://10.0.0.256/mcp"]\n': /FILE:1: .*10\.0\.0\.256/,
     'listen: 127.0.0.1:8080\n': /replica/,

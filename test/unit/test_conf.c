@@ -60,6 +60,7 @@ static const char WHOLE_FILE[] =
     "listen: [0.0.0.0:8080, \"[::1]:8081\", unix:/run/limpet.sock]\n"
     "admin: off\n"
     "key_file: /etc/limpet/key\n"
+    "tls_ca: /etc/limpet/ca.pem\n"
     "threads: 4\n"
     "log: {level: debug, format: json, access: true, file: /var/log/limpet}\n"
     "stop_after: 0s\n"
@@ -94,7 +95,7 @@ static const char WHOLE_FILE[] =
     "  - name: other\n"
     "    path: /same\n"
     "    sse_path: /same\n"
-    "    replicas: http://c:7\n";
+    "    replicas: [http://c:7, https://D.example, \"HTTPS://[::1]:8443/x\", https://e:80]\n";
 
 static void whole_file_is_read(void **state)
 {
@@ -111,6 +112,7 @@ static void whole_file_is_read(void **state)
     assert_span(l.conf->listens[2].host, "/run/limpet.sock");
     assert_false(l.conf->has_admin);
     assert_span(l.conf->key_file, "/etc/limpet/key");
+    assert_span(l.conf->tls_ca, "/etc/limpet/ca.pem");
     assert_int_equal(l.conf->threads, 4);
     assert_int_equal(l.conf->log_level, LP_LOG_DEBUG);
     assert_int_equal(l.conf->log_format, LP_LOG_JSON);
@@ -158,6 +160,32 @@ static void server_of_the_whole_file(void **state)
     assert_int_equal(l.conf->servers[1].gone_after_ms, 5000);
     assert_span(l.conf->servers[1].sse_upstream, "/same");
     assert_span(l.conf->servers[1].replicas[0].path, "/same");
+    unload(&l);
+}
+
+static void https_replicas_are_read(void **state)
+{
+    static const struct {
+        const char *name, *host, *authority;
+        uint16_t port;
+        bool is_tls;
+    } ROWS[] = {
+        {"c:7/same", "c", "c:7", 7, false},
+        {"d.example:443/same", "d.example", "d.example", 443, true},
+        {"[::1]:8443/x", "::1", "[::1]:8443", 8443, true},
+        {"e:80/same", "e", "e:80", 80, true},
+    };
+    (void)state;
+    struct loaded l = load(WHOLE_FILE, NULL);
+    assert_int_equal(l.conf->servers[1].replica_count, 4);
+    for (int i = 0; i < 4; i++) {
+        const struct lp_conf_replica *r = &l.conf->servers[1].replicas[i];
+        assert_span(r->name, ROWS[i].name);
+        assert_span(r->address.host, ROWS[i].host);
+        assert_span(r->address.authority, ROWS[i].authority);
+        assert_int_equal(r->address.port, ROWS[i].port);
+        assert_int_equal(r->address.is_tls, ROWS[i].is_tls);
+    }
     unload(&l);
 }
 
@@ -469,15 +497,15 @@ static void each_mistake_has_its_message(void **state)
     check_mistakes(MISTAKES, sizeof MISTAKES / sizeof MISTAKES[0]);
 }
 
-enum bad_address { FORM, PORT, TLS, LONG };
+enum bad_address { FORM, PORT, LONG };
 
 /* One bad replica in a file of its own, and what is said of it. */
 static void check_bad_replica(const char *url, enum bad_address what)
 {
     static const char *const SENTENCES[] = {
-        [FORM] = "is not a replica address; use http://host:port/path or unix:/path.sock:/path",
+        [FORM] = "is not a replica address; use http://host:port/path, https://host/path or "
+                 "unix:/path.sock:/path",
         [PORT] = "has a port that is not from 1 to 65535",
-        [TLS] = "asks for TLS, which comes with a later release; use http:// or unix:",
         [LONG] = "has a socket path over 107 bytes",
     };
     char text[512], message[512];
@@ -506,8 +534,9 @@ static void bad_replicas_are_refused(void **state)
         check_bad_replica(BAD_FORMS[i], FORM);
     for (size_t i = 0; i < sizeof BAD_PORTS / sizeof BAD_PORTS[0]; i++)
         check_bad_replica(BAD_PORTS[i], PORT);
-    check_bad_replica("https://a:1/mcp", TLS);
-    check_bad_replica("HTTPS://a", TLS);
+    check_bad_replica("https://a:0/mcp", PORT);
+    check_bad_replica("httpss://a", FORM);
+    check_bad_replica("https:/a", FORM);
     char path[160] = "unix:/";
     memset(path + 6, 'a', 107);
     check_bad_replica(path, LONG);
@@ -795,6 +824,7 @@ int main(void)
         cmocka_unit_test(smallest_file_gets_the_defaults),
         cmocka_unit_test(whole_file_is_read),
         cmocka_unit_test(server_of_the_whole_file),
+        cmocka_unit_test(https_replicas_are_read),
         cmocka_unit_test(replicas_are_normalised),
         cmocka_unit_test(loopback_is_known),
         cmocka_unit_test(top_level_is_the_default_of_servers),

@@ -28,7 +28,7 @@ static void flags_of_the_top_are_read(void **state)
 {
     const char *words[] = {"--listen", "a:1", "--listen=b:2", "--admin", "off", "--key-file=/k",
         "--threads", "8", "--log-level", "warn", "--access-log", "--log-format=json", "--log-file",
-        "/l", "http://a", NULL};
+        "/l", "--tls-ca=/c", "http://a", NULL};
     (void)state;
     struct loaded l = load(NULL, words);
     assert_string_equal(l.message, "");
@@ -41,6 +41,7 @@ static void flags_of_the_top_are_read(void **state)
     assert_true(l.conf->access_log);
     assert_int_equal(l.conf->log_format, LP_LOG_JSON);
     assert_span(l.conf->log_file, "/l");
+    assert_span(l.conf->tls_ca, "/c");
     unload(&l);
 }
 
@@ -128,11 +129,11 @@ static const struct mistake MISTAKES[] = {
     {NULL, {"http://a", "--access-log=maybe"},
         "--access-log: \"maybe\" is not a switch; use true or false\n"},
     {NULL, {"http://a", "b"},
-        "URL 2: \"b\" is not a replica address; use http://host:port/path or "
-        "unix:/path.sock:/path\n"},
+        "URL 2: \"b\" is not a replica address; use http://host:port/path, "
+        "https://host/path or unix:/path.sock:/path\n"},
     {NULL, {"-"},
-        "URL 1: \"-\" is not a replica address; use http://host:port/path or "
-        "unix:/path.sock:/path\n"},
+        "URL 1: \"-\" is not a replica address; use http://host:port/path, "
+        "https://host/path or unix:/path.sock:/path\n"},
     {NULL, {"http://a", "http://A:80"},
         "URL 2: two replicas are named a:80/mcp; each needs an "
         "address or a name of its own\n"},
@@ -226,13 +227,13 @@ static void help_names_every_flag_in_80_columns(void **state)
 
 static void manual_names_every_key(void **state)
 {
-    static const char *const KEYS[] = {"listen", "admin", "key_file", "threads", "servers",
-        "stop_after", "connections_max", "log.level", "log.access", "log.format", "log.file",
-        "name", "path", "sse_path", "sse_upstream", "replicas", "balance", "on_owner_lost",
-        "cookie_jar", "gone_after", "timeouts.request", "timeouts.connect", "timeouts.first_byte",
-        "timeouts.sse_post", "timeouts.stalled", "ticket_age", "body_limit", "large_bodies_limit",
-        "comment_every", "hosts", "origins", "lost_dialects", "plain_404_agents", "url", "weight",
-        "status", "code", "text"};
+    static const char *const KEYS[] = {"listen", "admin", "key_file", "tls_ca", "threads",
+        "servers", "stop_after", "connections_max", "log.level", "log.access", "log.format",
+        "log.file", "name", "path", "sse_path", "sse_upstream", "replicas", "balance",
+        "on_owner_lost", "cookie_jar", "gone_after", "timeouts.request", "timeouts.connect",
+        "timeouts.first_byte", "timeouts.sse_post", "timeouts.stalled", "ticket_age", "body_limit",
+        "large_bodies_limit", "comment_every", "hosts", "origins", "lost_dialects",
+        "plain_404_agents", "url", "weight", "status", "code", "text"};
     struct lp_buf out;
     (void)state;
     char *text = made_by(lp_conf_manual, &out);

@@ -202,6 +202,14 @@ static void why_a_connection_failed_is_told_and_judged(void **state)
             false, false},
         {LP_EIO, "the system does not allow it; of a unix socket, look at its permissions", false,
             false},
+        {LP_ETLS, "the TLS handshake failed; see whether that port speaks https and not http", true,
+            false},
+        {LP_ETLS_UNTRUSTED, "nobody we trust has signed its certificate; name its CA with tls_ca",
+            true, false},
+        {LP_ETLS_NAME, "the certificate is for another name; use one of its names in the URL", true,
+            false},
+        {LP_ETLS_EXPIRED, "the certificate is too old or too new; renew it or set the clock", true,
+            false},
         {LP_ENOMEM, "out of memory", false, false},
     };
     for (size_t i = 0; i < sizeof ROWS / sizeof ROWS[0]; i++) {
