@@ -503,8 +503,8 @@ enum bad_address { FORM, PORT, LONG };
 static void check_bad_replica(const char *url, enum bad_address what)
 {
     static const char *const SENTENCES[] = {
-        [FORM] = "is not a replica address; use http://host:port/path, https://host/path or "
-                 "unix:/path.sock:/path",
+        [FORM] = ("is not a replica address; use http://host:port/path, https://host/path or "
+                  "unix:/path.sock:/path"),
         [PORT] = "has a port that is not from 1 to 65535",
         [LONG] = "has a socket path over 107 bytes",
     };
