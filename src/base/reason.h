@@ -21,6 +21,7 @@
     X(idle, 0, 0, 0, "a connection without a request reached its idle limit")                      \
     X(stopping, 0, 503, -32603, "Limpet is stopping")                                              \
     X(replaced, 0, 0, 0, "a newer GET stream of the same session took its place")                  \
+    X(replayed, 0, 0, 0, "the platform was told which instance to send the request to")            \
     /* the request is wrong */                                                                     \
     X(bad_http, 1, 400, -32600, "the request is not valid HTTP")                                   \
     X(head_too_large, 1, 431, -32600, "the request head is over the limit")                        \
@@ -30,10 +31,13 @@
     X(bad_message, 1, 400, -32600, "the body is not one JSON-RPC message")                         \
     X(bad_batch, 1, 400, -32600, "a batch is not allowed here")                                    \
     X(body_too_large, 1, 413, -32600, "the body is over the limit")                                \
+    X(replay_too_large, 1, 413, -32600,                                                            \
+        "the body is, or may be, over the 1,000,000 bytes that the platform can replay")           \
     X(bad_media_type, 1, 415, -32600, "Content-Type must be application/json")                     \
     X(bad_session_header, 1, 400, -32600, "the session id header is given twice or is malformed")  \
     X(missing_session, 1, 400, -32000, "Bad Request: Mcp-Session-Id header is required")           \
     X(host_refused, 1, 403, -32000, "the Host header is not in the list of allowed hosts")         \
+    X(hop_refused, 1, 403, -32000, "the mark of another Limpet is too old, or was used before")    \
     X(origin_refused, 1, 403, -32000, "the Origin header is not in the list of allowed origins")   \
     X(unknown_path, 1, 404, -32600, "no server is configured for this path")                       \
     X(method_not_allowed, 1, 405, -32000, "Method not allowed")                                    \
@@ -51,6 +55,9 @@
     X(session_owner_gone, 1, 404, -32001, "the session's replica is gone")                         \
     X(session_lost, 1, 404, -32001, "the session's replica does not know the session")             \
     X(session_closed, 1, 404, -32001, "the session's stream was closed")                           \
+    X(session_no_owner, 1, 404, -32001, "the session id does not begin with an owner's id")        \
+    X(session_passed_on, 1, 404, -32001,                                                           \
+        "the request was passed on once already, and the session is not here")                     \
     X(challenged, 1, 401, -32000, "the server asks for credentials")                               \
     /* the upstream is in trouble */                                                               \
     X(owner_in_doubt, 1, 503, -32603, "the session's replica cannot be reached just now")          \

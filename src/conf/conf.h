@@ -10,6 +10,8 @@
 
 enum lp_balance { LP_BALANCE_LEAST_SESSIONS, LP_BALANCE_ROUND_ROBIN };
 enum lp_on_owner_lost { LP_LOST_NOT_FOUND, LP_LOST_RECOVER };
+enum lp_ids { LP_IDS_SEALED, LP_IDS_OWNER };
+enum lp_replay { LP_REPLAY_OFF, LP_REPLAY_FLY, LP_REPLAY_FLY_INSTANCE };
 enum lp_log_format { LP_LOG_TEXT, LP_LOG_JSON };
 
 enum {
@@ -34,6 +36,7 @@ struct lp_conf_replica {
     struct lp_conf_address address;
     struct lp_span path; /* MCP path at the replica, begins with '/' */
     uint32_t weight;     /* >= 1, default 1 */
+    bool is_peer;        /* the Limpet beside another replica, named by its owner id */
 };
 
 enum { LP_CONF_DIALECTS_MAX = 32 }; /* of a server entry: more are refused */
@@ -92,6 +95,10 @@ struct lp_conf {
     uint64_t request_ms;       /* a request that does not arrive, default 30 s */
     uint64_t stop_ms;          /* graceful stop's deadline, default 10 s */
     uint64_t large_bodies_max; /* bytes of held bodies over 64 KiB in all, default 256 MiB */
+    bool is_sidecar;           /* replica 0 of the one server is local, all others are peers */
+    struct lp_span self;       /* of a sidecar: its owner id; empty: it has none */
+    enum lp_ids ids;           /* of a sidecar: how session ids say who owns them */
+    enum lp_replay replay;     /* of a sidecar: what another owner's request is answered with */
     uint32_t conn_max;         /* client connections in all, default 9000 (two descriptors each) */
 };
 

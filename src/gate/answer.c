@@ -2,6 +2,7 @@
  * byte (requirements [G6]; cases STA-11, STA-12). */
 #include "base/error.h"
 #include "gate/engine_priv.h"
+#include "mcp/replay.h"
 #include "mcp/reply.h"
 #include "wire/http1.h"
 
@@ -126,6 +127,17 @@ void lp_answer(
     send_whole(e, x, lp_reason_info(reason)->http_status, type, lp_buf_span(&body));
     lp_buf_release(&body);
     lp_exchange_over(e, x, reason);
+}
+
+void lp_answer_replay(struct lp_engine *e, struct lp_exchange *x)
+{
+    char room[LP_REPLAY_TEXT_MAX];
+    bool is_strict = e->conf->replay == LP_REPLAY_FLY_INSTANCE;
+    e->out_head->field_count = 0;
+    (void)!lp_head_add(
+        e->out_head, LP_FIELD_FLY_REPLAY, lp_replay_value(x->owner, is_strict, room));
+    send_whole(e, x, 204, LP_SPAN(""), LP_SPAN(""));
+    lp_exchange_over(e, x, LP_REASON_replayed);
 }
 
 void lp_answer_dead_call(struct lp_engine *e, struct lp_exchange *x, enum lp_reason reason)

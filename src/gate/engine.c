@@ -55,6 +55,8 @@ static int init(struct lp_engine *e, const struct lp_engine_args *args)
     int err = lp_links_init(&e->links, e->shell, &e->timers, &limits);
     if (!err)
         err = lp_home_init(e);
+    if (!err && e->conf->self.len)
+        err = lp_hop_cache_init(&e->hops);
     if (!err)
         err = init_servers(e);
     e->out_head = calloc(1, sizeof *e->out_head);
@@ -117,6 +119,7 @@ void lp_engine_free(struct lp_engine *e)
     free(e->servers);
     free(e->out_head);
     lp_home_fini(e);
+    lp_hop_cache_fini(&e->hops);
     free(e);
 }
 

@@ -12,7 +12,8 @@
  *   stream.c    event streams: comments, borders, the endpoint event of old SSE
  *   answer.c    answers of our own
  *   cookies.c   cookies of replicas, kept for a session (cookie_jar)
- *   seal.c      the ticket of a new session
+ *   peers.c     what a sidecar does beside: owner ids, hop marks, requests for other owners
+ *   seal.c      the id of a new session
  *   home.c      sessions by home, mail between engines
  *   trace.c     trace context
  *   pool.c      kept connections, health checks */
@@ -28,6 +29,7 @@
 #include "mcp/endpoint.h"
 #include "mcp/entropy.h"
 #include "mcp/envelope.h"
+#include "mcp/hop.h"
 #include "mcp/jar.h"
 #include "mcp/ticket.h"
 #include "obs/record.h"
@@ -44,7 +46,7 @@ enum {
     LP_REPLACE_TRIES_MAX = 6,
     LP_SSE_HOLD_MAX = 65536,
     LP_ENGINES_MAX = 64,
-    LP_FIELDS_ADDED_MAX = 10, /* to a head that is passed on */
+    LP_FIELDS_ADDED_MAX = 12, /* to a head that is passed on */
     LP_VIA_MAX = 20,
     LP_SPARES_MAX = 64,
     LP_SPARE_BYTES_MAX = 4096,
@@ -140,6 +142,12 @@ struct lp_exchange {
     struct lp_span client_id; /* the session id as the client sent it */
     struct lp_ticket ticket;
     struct lp_span target; /* old SSE: path and query at the replica */
+    struct lp_span asked;  /* path and query as the client asked */
+
+    /* of a sidecar */
+    struct lp_span owner; /* who has the session, when it is another one; a checked owner id */
+    bool came_by_peer;    /* with a good hop mark */
+    bool was_passed;      /* a peer or the platform has passed it on already */
 
     /* cookies, of servers with cookie_jar */
     bool asks_home;         /* waits for its home's word about them */
@@ -278,6 +286,8 @@ struct lp_engine {
     struct lp_key *closed_ring;
     uint32_t closed_next;
 
+    struct lp_hop_cache hops;      /* of a sidecar */
+    char mark[LP_HOP_TEXT_MAX];    /* scratch for one hop mark */
     char room[LP_TICKET_TEXT_MAX]; /* scratch for one ticket */
 };
 
@@ -362,6 +372,8 @@ void lp_stream_fini(struct lp_engine *e, struct lp_exchange *x);
 /* Answers the client for this reason and ends the exchange. */
 void lp_answer(
     struct lp_engine *e, struct lp_exchange *x, enum lp_reason reason, const char *detail);
+/* The platform is asked to send the request to x->owner. */
+void lp_answer_replay(struct lp_engine *e, struct lp_exchange *x);
 /* A JSON-RPC error in a 200: the call was sent and will never be answered. */
 void lp_answer_dead_call(struct lp_engine *e, struct lp_exchange *x, enum lp_reason reason);
 /* The same as an event of a running stream. */
@@ -401,8 +413,27 @@ void lp_cookies_opened(struct lp_engine *e, const struct lp_exchange *x);
 /* A field of the answer that the client does not get. */
 bool lp_cookies_is_hidden(const struct lp_exchange *x, enum lp_field_id id);
 
+/* peers.c */
+/* Whether a peer or the platform has passed the request on: sets came_by_peer and was_passed. A
+ * reason when it must be refused for its mark. */
+enum lp_reason lp_peer_judge_hop(struct lp_engine *e, struct lp_exchange *x);
+/* Reads a readable id into id_state, ticket and owner; false when *text (then without an owner's
+ * id) is a ticket. */
+bool lp_peer_read_id(
+    struct lp_engine *e, struct lp_exchange *x, enum lp_ticket_kind kind, struct lp_span *text);
+/* The place of a good id's owner in the fleet, its count for none; sets `owner` for a peer. */
+uint32_t lp_peer_owner(const struct lp_engine *e, struct lp_exchange *x);
+/* The body is, or may be, over what a platform replays. */
+bool lp_peer_is_too_large(const struct lp_exchange *x);
+/* The readable id of a new session, in the arena: of `inner`, the replica's id, or a ticket for an
+ * old-SSE stream. LP_ENOT_FOUND when such sessions have tickets; LP_EREFUSED, LP_ENOMEM. */
+LP_MUST int lp_peer_mint(struct lp_engine *e, struct lp_exchange *x, enum lp_ticket_kind kind,
+    struct lp_span inner, struct lp_span *ret_text);
+/* The fields that only a peer gets: the client's session id as it is, and the hop mark. */
+void lp_peer_add_fields(struct lp_engine *e, struct lp_exchange *x, struct lp_head *head);
+
 /* seal.c */
-/* The ticket of a new session at the leg's replica, with x->cookies if they fit. The text is in the
+/* The id of a new session at the leg's replica, with x->cookies if they fit. The text is in the
  * exchange's arena; x->ticket has its key. The id is not empty and fits a ticket. LP_ENOMEM. */
 LP_MUST int lp_seal(struct lp_engine *e, struct lp_exchange *x, enum lp_ticket_kind kind,
     struct lp_span upstream_id, struct lp_span *ret_text);

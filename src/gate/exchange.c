@@ -79,7 +79,8 @@ void lp_exchange_drop_request(struct lp_engine *e, struct lp_exchange *x)
         at += told[i]->len;
     }
     lp_buf_commit(&x->body, bytes);
-    x->client_id = x->target = x->host = x->ticket.upstream_id = lp_span(NULL, 0);
+    x->client_id = x->target = x->asked = x->owner = x->host = x->ticket.upstream_id =
+        lp_span(NULL, 0);
     x->ticket.cookies = x->cookies = x->cookie = lp_span(NULL, 0);
     x->request = (struct lp_kept_head){.method = x->request.method};
     x->answer = NULL;

@@ -140,7 +140,7 @@ uint32_t lp_fleet_find(const struct lp_fleet *fleet, uint32_t ring_index,
 bool lp_fleet_any_up(const struct lp_fleet *fleet)
 {
     for (uint32_t i = 0; i < fleet->count; i++)
-        if (fleet->replicas[i].state != LP_REPLICA_GONE)
+        if (fleet->replicas[i].state != LP_REPLICA_GONE && !fleet->replicas[i].conf->is_peer)
             return true;
     return false;
 }
@@ -169,7 +169,7 @@ static uint32_t pick_in_state(
     for (uint32_t i = 0; i < fleet->count; i++) {
         uint32_t at = (fleet->turn + i) % fleet->count;
         const struct lp_replica *r = &fleet->replicas[at];
-        if (at == avoid || r->state != state)
+        if (at == avoid || r->state != state || r->conf->is_peer)
             continue;
         if (best == fleet->count || is_better(r, &fleet->replicas[best], by_load))
             best = at;

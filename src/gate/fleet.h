@@ -81,12 +81,12 @@ bool lp_fleet_adopt(struct lp_replica *r, enum lp_replica_state state, uint64_t 
 uint32_t lp_fleet_find(const struct lp_fleet *fleet, uint32_t ring_index,
     const unsigned char hash[LP_REPLICA_HASH_BYTES]);
 
-/* True when at least one replica is not gone. */
+/* True when at least one replica is not gone; a sidecar's peers are not its replicas. */
 bool lp_fleet_any_up(const struct lp_fleet *fleet);
 
 /* Picks for a new session by the configured balance; for_session false: plain turn. Replicas that
  * are up come first, then those in doubt; `avoid` (an index, or UINT32_MAX) only if it is the only
- * one. fleet->count when all are gone. */
+ * one; peers are never picked. fleet->count when all are gone. */
 uint32_t lp_fleet_pick(struct lp_fleet *fleet, bool for_session, uint32_t avoid);
 
 const char *lp_replica_state_name(enum lp_replica_state state);

@@ -57,6 +57,7 @@ static bool is_replaced(enum lp_field_id id)
     case LP_FIELD_TRACEPARENT:
     case LP_FIELD_TRACESTATE:
     case LP_FIELD_MCP_SESSION_ID:
+    case LP_FIELD_LIMPET_HOP:
         return true;
     default:
         return lp_field_is_hop_by_hop(id);
@@ -69,13 +70,24 @@ static bool is_unwanted(const struct lp_field *field)
     return lp_span_ieq(field->name, LP_SPAN("accept-encoding"));
 }
 
-static void copy_fields(struct lp_head *head, const struct lp_kept_head *from, bool has_cookie)
+/* What a peer has written of the client is not written over. */
+static bool is_kept_of_peer(const struct lp_exchange *x, enum lp_field_id id)
 {
+    bool is_forwarding = id == LP_FIELD_FORWARDED || id == LP_FIELD_X_FORWARDED_FOR ||
+        id == LP_FIELD_X_FORWARDED_PROTO || id == LP_FIELD_X_FORWARDED_HOST;
+    return x->came_by_peer && is_forwarding;
+}
+
+static void copy_fields(struct lp_head *head, const struct lp_exchange *x)
+{
+    const struct lp_kept_head *from = &x->request;
+    bool has_cookie = x->cookie.ptr != NULL;
     bool has_connection = lp_kept_value(from, LP_FIELD_CONNECTION).ptr != NULL;
     uint64_t seen = 0; /* singletons that are there twice, equal, go out once */
     for (uint32_t i = 0; i < from->field_count; i++) {
         const struct lp_field *field = &from->fields[i];
-        if (is_replaced(field->id) || (field->id == LP_FIELD_OTHER && is_unwanted(field)))
+        bool is_replaced_here = is_replaced(field->id) && !is_kept_of_peer(x, field->id);
+        if (is_replaced_here || (field->id == LP_FIELD_OTHER && is_unwanted(field)))
             continue;
         if (has_cookie && field->id == LP_FIELD_COOKIE)
             continue;
@@ -153,6 +165,8 @@ static void add_forwarded(struct lp_engine *e, struct lp_exchange *x, struct lp_
 
 static struct lp_span target_of(struct lp_exchange *x)
 {
+    if (x->verdict.kind == LP_VERDICT_FORWARD_PEER)
+        return x->asked;
     if (x->target.len)
         return x->target;
     struct lp_span path = x->door == LP_DOOR_SSE || x->is_old_sse ? x->server->conf->sse_upstream
@@ -197,13 +211,15 @@ static void build_head(struct lp_engine *e, struct lp_exchange *x)
         head, LP_FIELD_HOST, address->is_unix ? LP_SPAN("localhost") : address->authority);
     if (x->request.method != LP_METHOD_OPTIONS)
         (void)!lp_head_add(head, LP_FIELD_ACCEPT, accept_for(x));
-    copy_fields(head, &x->request, x->cookie.ptr != NULL);
+    copy_fields(head, x);
     if (x->cookie.ptr)
         (void)!lp_head_add(head, LP_FIELD_COOKIE, x->cookie);
     (void)!lp_head_add(head, LP_FIELD_VIA, lp_span(e->via, sizeof e->via - 1));
     if (x->verdict.kind == LP_VERDICT_FORWARD && !x->id_is_sse)
         (void)!lp_head_add(head, LP_FIELD_MCP_SESSION_ID, x->ticket.upstream_id);
-    if (!x->is_made)
+    if (x->verdict.kind == LP_VERDICT_FORWARD_PEER)
+        lp_peer_add_fields(e, x, head);
+    if (!x->is_made && !x->came_by_peer)
         add_forwarded(e, x, head);
     lp_trace_add(e, x, head);
 }
@@ -316,11 +332,17 @@ static uint32_t attempts_max(const struct lp_exchange *x)
     return count > LP_ATTEMPTS_MAX ? count : LP_ATTEMPTS_MAX;
 }
 
+/* To one replica or peer only. */
+static bool is_bound(const struct lp_exchange *x)
+{
+    return x->verdict.kind == LP_VERDICT_FORWARD || x->verdict.kind == LP_VERDICT_FORWARD_PEER;
+}
+
 /* Nothing has run: another attempt, at the owner or, where there is none, at somebody else. */
 static void try_again(struct lp_engine *e, struct lp_exchange *x)
 {
     lp_metrics_add(&e->metrics, LP_METRIC_UPSTREAM_RESENT, 1);
-    if (x->verdict.kind == LP_VERDICT_FORWARD)
+    if (is_bound(x))
         lp_leg_start(e, x, x->leg.replica);
     else
         lp_leg_start(e, x,
@@ -332,17 +354,16 @@ static void connect_failed(struct lp_engine *e, struct lp_exchange *x, int error
     count_opening(x, false);
     x->leg.link = 0;
     lp_replica_failed(e, x->server->index, x->leg.replica, error);
-    bool is_bound = x->verdict.kind == LP_VERDICT_FORWARD;
     if (!lp_fleet_is_silence(error) && !lp_fleet_is_refusal(error))
         lp_answer(e, x, LP_REASON_over_capacity, NULL);
-    else if (is_bound && lp_leg_replica(x)->state == LP_REPLICA_GONE)
+    else if (is_bound(x) && lp_leg_replica(x)->state == LP_REPLICA_GONE)
         lp_answer(e, x, LP_REASON_session_owner_gone, NULL);
-    else if (is_bound && lp_fleet_is_silence(error))
+    else if (is_bound(x) && lp_fleet_is_silence(error))
         lp_answer(e, x, LP_REASON_owner_in_doubt, NULL);
     else if (x->attempts < attempts_max(x))
         try_again(e, x);
     else
-        lp_answer(e, x, is_bound ? LP_REASON_owner_in_doubt : LP_REASON_no_replica_up, NULL);
+        lp_answer(e, x, is_bound(x) ? LP_REASON_owner_in_doubt : LP_REASON_no_replica_up, NULL);
 }
 
 static void broke_before_head(struct lp_engine *e, struct lp_exchange *x, bool has_written)

@@ -69,6 +69,8 @@ static enum lp_reason find_way(struct lp_engine *e, struct lp_exchange *x)
     /* RFC 9112 3.2.2: a target that names its host outranks the Host field. */
     x->host = target.has_authority ? authority_of(x->request.path, &target)
                                    : lp_kept_value(&x->request, LP_FIELD_HOST);
+    bool has_query = target.query.ptr == target.path.ptr + target.path.len + 1;
+    x->asked = lp_span(target.path.ptr, target.path.len + (has_query ? 1 + target.query.len : 0));
     x->request.path = target.path;
     x->request.query = target.query;
     x->record.path = target.path;
@@ -140,9 +142,11 @@ static bool opens_elsewhere(struct lp_engine *e, const struct lp_exchange *x,
     return false;
 }
 
-static void open_ticket(
+static void open_id(
     struct lp_engine *e, struct lp_exchange *x, enum lp_ticket_kind kind, struct lp_span text)
 {
+    if (lp_peer_read_id(e, x, kind, &text))
+        return;
     struct lp_ticket_scope scope = {.kind = kind, .server = x->server->conf->name};
     int err = lp_ticket_open(
         &(struct lp_ticket_context){e->keyring, &scope, e->wall_ms, x->server->conf->ticket_age_ms},
@@ -185,8 +189,8 @@ static enum lp_reason open_token(
     struct lp_buf target;
     enum lp_reason reason = LP_REASON_none;
     x->id_is_sse = true;
-    open_ticket(e, x, LP_TICKET_SSE, token);
-    if (x->id_state != LP_ID_GOOD)
+    open_id(e, x, LP_TICKET_SSE, token);
+    if (x->id_state != LP_ID_GOOD || x->owner.len)
         return reason;
     lp_buf_init(&target, 16384);
     if (lp_endpoint_target(&target, x->ticket.upstream_id, rest) ||
@@ -225,7 +229,7 @@ static enum lp_reason read_id(struct lp_engine *e, struct lp_exchange *x)
     }
     x->client_id = lp_kept_value(&x->request, LP_FIELD_MCP_SESSION_ID);
     if (x->client_id.ptr)
-        open_ticket(e, x, LP_TICKET_HTTP, x->client_id);
+        open_id(e, x, LP_TICKET_HTTP, x->client_id);
     return LP_REASON_none;
 }
 
@@ -243,11 +247,13 @@ static enum lp_reason judge_head(
         return reason;
     if (came_back(e, x))
         return refuse_loop(e, x);
-    reason =
-        lp_doorkeeper_judge(x->server->conf, lp_link_facts(&e->links, x->down.link).is_loopback,
-            x->host, lp_kept_value(&x->request, LP_FIELD_ORIGIN));
+    reason = check_singletons(&x->request);
     if (!reason)
-        reason = check_singletons(&x->request);
+        reason = lp_peer_judge_hop(e, x);
+    if (!reason && !x->came_by_peer) /* which has looked at them itself */
+        reason =
+            lp_doorkeeper_judge(x->server->conf, lp_link_facts(&e->links, x->down.link).is_loopback,
+                x->host, lp_kept_value(&x->request, LP_FIELD_ORIGIN));
     if (reason)
         return reason;
     if (head->body == LP_BODY_LENGTH && head->body_bytes > x->server->conf->body_max)
@@ -263,6 +269,73 @@ static bool waits_for_id(const struct lp_exchange *x, const struct lp_head *head
 {
     return head->method == LP_METHOD_POST && !head->expect_continue && x->request.fields &&
         head->body == LP_BODY_LENGTH && head->body_bytes <= LP_BODY_HELD_MAX;
+}
+
+static bool says_modern(const struct lp_exchange *x)
+{
+    return lp_version_looks_modern(lp_kept_value(&x->request, LP_FIELD_MCP_PROTOCOL_VERSION)) ||
+        lp_kept_value(&x->request, LP_FIELD_MCP_METHOD).ptr;
+}
+
+static struct lp_route_facts facts_of(struct lp_engine *e, const struct lp_exchange *x)
+{
+    return (struct lp_route_facts){
+        .method = x->request.method,
+        .door = x->door,
+        .era = x->era,
+        .is_initialize = x->env.method == LP_RPC_INITIALIZE,
+        .id_is_sse = x->id_is_sse,
+        .has_credential = lp_kept_value(&x->request, LP_FIELD_AUTHORIZATION).ptr != NULL,
+        .id = x->id_state,
+        .stream_closed = x->id_is_sse && lp_home_is_closed(e, x->ticket.key),
+        .is_listen = x->env.method == LP_RPC_LISTEN,
+        .was_passed = x->was_passed,
+        .is_too_large = lp_peer_is_too_large(x),
+    };
+}
+
+static struct lp_route_view view_of(const struct lp_engine *e, struct lp_exchange *x)
+{
+    const struct lp_server_state *server = x->server;
+    struct lp_route_view view = {
+        .any_up = lp_fleet_any_up(&server->fleet),
+        .sse_configured = server->conf->sse_path.len > 0,
+        .sse_on_mcp_path = lp_span_eq(server->conf->sse_path, server->conf->path),
+        .mints_ids = server->mints_ids,
+        .challenges = server->challenges,
+        .stopping = e->stopping,
+        .replays = e->conf->replay != LP_REPLAY_OFF,
+    };
+    if (x->id_state != LP_ID_GOOD)
+        return view;
+    view.owner = lp_peer_owner(e, x);
+    view.owner_is_other = x->owner.len > 0;
+    view.owner_known = view.owner < server->fleet.count;
+    if (view.owner_known) {
+        view.owner_state = server->fleet.replicas[view.owner].state;
+        view.owner_unreachable = server->fleet.replicas[view.owner].unreachable;
+    }
+    return view;
+}
+
+/* What a platform replays, or cannot replay, needs no long body here ([S5]). A small one is read
+ * first: it may be an initialize, and the connection stays fit for use. */
+static bool is_settled_by_head(
+    struct lp_engine *e, struct lp_exchange *x, const struct lp_head *head)
+{
+    if (e->conf->replay == LP_REPLAY_OFF || head->method != LP_METHOD_POST || says_modern(x) ||
+        waits_for_id(x, head))
+        return false;
+    struct lp_route_facts facts = facts_of(e, x);
+    struct lp_route_view view = view_of(e, x);
+    x->verdict = lp_route(&facts, &view);
+    if (x->verdict.kind == LP_VERDICT_REPLAY)
+        lp_answer_replay(e, x);
+    else if (x->verdict.reason == LP_REASON_replay_too_large)
+        lp_answer(e, x, x->verdict.reason, NULL);
+    else
+        return false;
+    return true;
 }
 
 static struct lp_exchange *begin(struct lp_engine *e, struct lp_stream s)
@@ -304,7 +377,7 @@ void lp_request_head(struct lp_engine *e, struct lp_stream s, const struct lp_he
     lp_link_set_stalled(&e->links, s, x->server->conf->stalled_ms * 1000);
     x->is_stream_get = head->method == LP_METHOD_GET;
     x->is_standalone = x->is_stream_get && !lp_kept_value(&x->request, LP_FIELD_LAST_EVENT_ID).ptr;
-    if (head->expect_continue && head->body != LP_BODY_NONE)
+    if (!is_settled_by_head(e, x, head) && head->expect_continue && head->body != LP_BODY_NONE)
         lp_link_continue(&e->links, s);
 }
 
@@ -316,12 +389,6 @@ static void refuse_large_body(struct lp_engine *e, struct lp_exchange *x, enum l
         x->env.id = lp_span(NULL, 0);
     lp_leg_close(e, x);
     lp_answer(e, x, reason, NULL);
-}
-
-static bool says_modern(const struct lp_exchange *x)
-{
-    return lp_version_looks_modern(lp_kept_value(&x->request, LP_FIELD_MCP_PROTOCOL_VERSION)) ||
-        lp_kept_value(&x->request, LP_FIELD_MCP_METHOD).ptr;
 }
 
 static bool may_stream(const struct lp_exchange *x)
@@ -421,43 +488,6 @@ static enum lp_reason judge_body(
     return lp_version_judge(as_head, env, &x->era, ret_detail);
 }
 
-static struct lp_route_facts facts_of(struct lp_engine *e, const struct lp_exchange *x)
-{
-    return (struct lp_route_facts){
-        .method = x->request.method,
-        .door = x->door,
-        .era = x->era,
-        .is_initialize = x->env.method == LP_RPC_INITIALIZE,
-        .id_is_sse = x->id_is_sse,
-        .has_credential = lp_kept_value(&x->request, LP_FIELD_AUTHORIZATION).ptr != NULL,
-        .id = x->id_state,
-        .stream_closed = x->id_is_sse && lp_home_is_closed(e, x->ticket.key),
-        .is_listen = x->env.method == LP_RPC_LISTEN,
-    };
-}
-
-static struct lp_route_view view_of(const struct lp_engine *e, const struct lp_exchange *x)
-{
-    const struct lp_server_state *server = x->server;
-    struct lp_route_view view = {
-        .any_up = lp_fleet_any_up(&server->fleet),
-        .sse_configured = server->conf->sse_path.len > 0,
-        .sse_on_mcp_path = lp_span_eq(server->conf->sse_path, server->conf->path),
-        .mints_ids = server->mints_ids,
-        .challenges = server->challenges,
-        .stopping = e->stopping,
-    };
-    if (x->id_state != LP_ID_GOOD)
-        return view;
-    view.owner = lp_fleet_find(&server->fleet, x->ticket.ring_index, x->ticket.replica);
-    view.owner_known = view.owner < server->fleet.count;
-    if (view.owner_known) {
-        view.owner_state = server->fleet.replicas[view.owner].state;
-        view.owner_unreachable = server->fleet.replicas[view.owner].unreachable;
-    }
-    return view;
-}
-
 /* Who posts to an old-SSE path needs no session header, but the address that the stream told. */
 static const char *detail_of(const struct lp_exchange *x)
 {
@@ -480,6 +510,13 @@ static void carry_out(struct lp_engine *e, struct lp_exchange *x)
             return;
         lp_home_used(e, x->ticket.key);
         lp_leg_start(e, x, x->verdict.replica);
+        return;
+    case LP_VERDICT_FORWARD_PEER:
+        lp_metrics_add(&e->metrics, LP_METRIC_PEER_FORWARDS, 1);
+        lp_leg_start(e, x, x->verdict.replica);
+        return;
+    case LP_VERDICT_REPLAY:
+        lp_answer_replay(e, x);
         return;
     case LP_VERDICT_NEW_SESSION:
     case LP_VERDICT_NEW_STREAM:

@@ -116,8 +116,10 @@ static void pass_head(struct lp_engine *e, struct lp_exchange *x, const struct l
 /* An answer within a session carries the client's own id where the replica repeats its own. */
 static struct lp_span id_to_show(const struct lp_exchange *x, const struct lp_kept_head *from)
 {
-    bool is_repeated = x->verdict.kind == LP_VERDICT_FORWARD && x->client_id.ptr &&
-        is_success(from->status) && lp_kept_value(from, LP_FIELD_MCP_SESSION_ID).ptr;
+    bool is_bound =
+        x->verdict.kind == LP_VERDICT_FORWARD || x->verdict.kind == LP_VERDICT_FORWARD_PEER;
+    bool is_repeated = is_bound && x->client_id.ptr && is_success(from->status) &&
+        lp_kept_value(from, LP_FIELD_MCP_SESSION_ID).ptr;
     return is_repeated ? x->client_id : LP_SPAN("");
 }
 

@@ -34,12 +34,41 @@ static enum lp_reason reason_of_id(enum lp_id_state id)
         return LP_REASON_session_expired;
     case LP_ID_OTHER_SERVER:
         return LP_REASON_session_other_server;
+    case LP_ID_NO_OWNER:
+        return LP_REASON_session_no_owner;
     case LP_ID_NONE:
     case LP_ID_GOOD:
     case LP_ID_FORGED:
         break;
     }
     return LP_REASON_session_forged;
+}
+
+static struct lp_verdict to_replica(
+    const struct lp_route_facts *facts, const struct lp_route_view *view, enum lp_verdict_kind kind)
+{
+    if (!view->owner_known)
+        return lost(facts, view, LP_REASON_session_no_replica);
+    if (view->owner_state == LP_REPLICA_GONE)
+        return lost(facts, view, LP_REASON_session_owner_gone);
+    if (view->owner_state == LP_REPLICA_DOUBT && view->owner_unreachable)
+        return answer(LP_REASON_owner_in_doubt);
+    return (struct lp_verdict){.kind = kind, .replica = view->owner};
+}
+
+/* The session is another sidecar's. A request is passed on once, never twice: who gets it then and
+ * has no such session says so ([S3]). What the platform cannot replay goes to a peer itself ([S5]).
+ */
+static struct lp_verdict to_other(
+    const struct lp_route_facts *facts, const struct lp_route_view *view)
+{
+    if (facts->was_passed)
+        return lost(facts, view, LP_REASON_session_passed_on);
+    if (view->replays && !facts->is_too_large)
+        return (struct lp_verdict){.kind = LP_VERDICT_REPLAY};
+    if (view->replays && !view->owner_known)
+        return answer(LP_REASON_replay_too_large);
+    return to_replica(facts, view, LP_VERDICT_FORWARD_PEER);
 }
 
 static struct lp_verdict to_owner(
@@ -49,13 +78,8 @@ static struct lp_verdict to_owner(
         return lost(facts, view, reason_of_id(facts->id));
     if (facts->stream_closed)
         return lost(facts, view, LP_REASON_session_closed);
-    if (!view->owner_known)
-        return lost(facts, view, LP_REASON_session_no_replica);
-    if (view->owner_state == LP_REPLICA_GONE)
-        return lost(facts, view, LP_REASON_session_owner_gone);
-    if (view->owner_state == LP_REPLICA_DOUBT && view->owner_unreachable)
-        return answer(LP_REASON_owner_in_doubt);
-    return (struct lp_verdict){.kind = LP_VERDICT_FORWARD, .replica = view->owner};
+    return view->owner_is_other ? to_other(facts, view)
+                                : to_replica(facts, view, LP_VERDICT_FORWARD);
 }
 
 /* The message address of old SSE takes POSTs only; but that its session is lost is told whatever
@@ -111,8 +135,8 @@ struct lp_verdict lp_route(const struct lp_route_facts *facts, const struct lp_r
     struct lp_verdict verdict = judge(facts, view);
     bool lasts = facts->method == LP_METHOD_GET || facts->is_listen ||
         verdict.kind == LP_VERDICT_NEW_SESSION;
-    return view->stopping && lasts && verdict.kind != LP_VERDICT_ANSWER ? answer(LP_REASON_stopping)
-                                                                        : verdict;
+    bool is_answered = verdict.kind == LP_VERDICT_ANSWER || verdict.kind == LP_VERDICT_REPLAY;
+    return view->stopping && lasts && !is_answered ? answer(LP_REASON_stopping) : verdict;
 }
 
 const char *lp_verdict_name(enum lp_verdict_kind kind)
@@ -120,6 +144,10 @@ const char *lp_verdict_name(enum lp_verdict_kind kind)
     switch (kind) {
     case LP_VERDICT_FORWARD:
         return "forward";
+    case LP_VERDICT_FORWARD_PEER:
+        return "forward_peer";
+    case LP_VERDICT_REPLAY:
+        return "replay";
     case LP_VERDICT_NEW_SESSION:
         return "new_session";
     case LP_VERDICT_NEW_STREAM:

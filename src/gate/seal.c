@@ -1,4 +1,5 @@
-/* The ticket of a new session: what goes into it, and whether the cookies of its first answer have
+/* The id of a new session: a ticket, unless this is a sidecar that mints readable ones; what goes
+ * into a ticket, and whether the cookies of its first answer have
  * room there (requirements [G3]). */
 #include "base/error.h"
 #include "gate/engine_priv.h"
@@ -16,7 +17,7 @@ static void seal_with(const struct lp_ticket_context *context, struct lp_ticket 
     LP_ASSERT(!err);
 }
 
-int lp_seal(struct lp_engine *e, struct lp_exchange *x, enum lp_ticket_kind kind,
+static int seal_ticket(struct lp_engine *e, struct lp_exchange *x, enum lp_ticket_kind kind,
     struct lp_span upstream_id, struct lp_span *ret_text)
 {
     unsigned char nonce[LP_TICKET_NONCE_BYTES];
@@ -34,5 +35,17 @@ int lp_seal(struct lp_engine *e, struct lp_exchange *x, enum lp_ticket_kind kind
     x->ticket.upstream_id = x->ticket.cookies = lp_span(NULL, 0); /* they lie in e->room */
     if (ticket.cookies.len)
         x->cookies = lp_span(NULL, 0);
-    return lp_arena_dup(&x->arena, lp_span(text, len), ret_text);
+    err = kind == LP_TICKET_SSE ? lp_peer_mint(e, x, kind, lp_span(text, len), ret_text)
+                                : LP_ENOT_FOUND;
+    return err == LP_ENOT_FOUND ? lp_arena_dup(&x->arena, lp_span(text, len), ret_text) : err;
+}
+
+/* A readable id needs no ticket; the address of an old-SSE stream holds one behind its owner's id,
+ * since what it stands for is a path at the replica. */
+int lp_seal(struct lp_engine *e, struct lp_exchange *x, enum lp_ticket_kind kind,
+    struct lp_span upstream_id, struct lp_span *ret_text)
+{
+    int err =
+        kind == LP_TICKET_HTTP ? lp_peer_mint(e, x, kind, upstream_id, ret_text) : LP_ENOT_FOUND;
+    return err == LP_ENOT_FOUND ? seal_ticket(e, x, kind, upstream_id, ret_text) : err;
 }

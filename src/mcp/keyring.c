@@ -115,6 +115,15 @@ void lp_ring_key_hash_name(const struct lp_ring_key *key, struct lp_span name,
     keyed_hash(key->naming, name, ret_hash, LP_REPLICA_HASH_BYTES);
 }
 
+struct lp_key lp_ring_key_hash_id(const struct lp_ring_key *key, struct lp_span id)
+{
+    struct lp_key hash; /* as long as a whole key, so it has nothing in common with a name's */
+    unsigned char full[LP_KEY_BYTES];
+    keyed_hash(key->naming, id, full, sizeof full);
+    memcpy(&hash, full, sizeof hash);
+    return hash;
+}
+
 void lp_keyring_fini(struct lp_keyring *ring)
 {
     sodium_memzero(ring, sizeof *ring);

@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/error.h"
+#include "base/map.h"
 #include "base/span.h"
 
 enum { LP_KEY_BYTES = 32, LP_KEY_ID_BYTES = 4, LP_KEYRING_MAX = 16, LP_REPLICA_HASH_BYTES = 8 };
@@ -38,6 +39,9 @@ void lp_ring_key_id_hex(const struct lp_ring_key *key, char room[9]);
 /* Keyed hash of a replica's name under one key. */
 void lp_ring_key_hash_name(const struct lp_ring_key *key, struct lp_span name,
     unsigned char ret_hash[LP_REPLICA_HASH_BYTES]);
+
+/* 128 bits that stand for a session id where the id itself is no secret note (mcp/owner.h). */
+struct lp_key lp_ring_key_hash_id(const struct lp_ring_key *key, struct lp_span id);
 
 /* Wipes the keys. */
 void lp_keyring_fini(struct lp_keyring *ring);

@@ -15,7 +15,7 @@
 enum {
     LP_OWNER_MAX = 32,
     LP_OWNER_HOSTNAME_DIGITS = 16, /* of the SHA-256 of HOSTNAME */
-    LP_OWNER_REST_MAX = 512,       /* the longest id of a server that is taken */
+    LP_OWNER_REST_MAX = 2048,      /* a server's own id, or the ticket of an old-SSE stream */
     LP_OWNER_TEXT_MAX = LP_OWNER_MAX + 1 + LP_OWNER_REST_MAX,
 };
 
@@ -55,7 +55,7 @@ static inline struct lp_span lp_owner_span(const struct lp_owner *owner)
 LP_MUST int lp_owner_choose(const struct lp_owner_sources *sources, struct lp_owner *ret);
 
 /* Appends "<owner>.<rest>". `owner` has passed the check (asserted). LP_EREFUSED when `rest` is
- * empty, over 512 bytes, or holds bytes other than 0x21-0x7E; LP_ELIMIT, LP_ENOMEM. */
+ * empty, over 2,048 bytes, or holds bytes other than 0x21-0x7E; LP_ELIMIT, LP_ENOMEM. */
 LP_MUST int lp_owner_mint(struct lp_span owner, struct lp_span rest, struct lp_buf *out);
 
 /* Splits an id at its first dot; the rest may hold more of them. LP_ESYNTAX when it is none that

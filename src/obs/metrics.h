@@ -25,6 +25,8 @@
         "Requests sent on a kept replica connection")                                              \
     X(UPSTREAM_RESENT, "limpet_upstream_resent_total", counter,                                    \
         "Requests sent again because they cannot have run or are harmless")                        \
+    X(PEER_FORWARDS, "limpet_peer_forwards_total", counter,                                        \
+        "Requests passed on to the sidecar that owns their session")                               \
     X(SESSIONS_OPENED, "limpet_sessions_opened_total", counter,                                    \
         "Sessions opened (tickets issued)")                                                        \
     X(SESSIONS_ENDED, "limpet_sessions_ended_total", counter,                                      \

@@ -113,7 +113,7 @@ enum sim_kind {
         SIM_KIND_count
 };
 
-enum { SIM_VERDICTS = 5 };
+enum { SIM_VERDICTS = LP_VERDICT_ANSWER + 1 }; /* beyond are a sidecar's */
 
 struct sim_cover {
     uint64_t reasons[LP_REASON_count];

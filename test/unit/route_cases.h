@@ -155,4 +155,104 @@
     OPTIONS, SSE, LEGACY, 0,1,0, GOOD, 0, 1, UP, 0, 1, 1, YES, 0, ANY, none)
 /* clang-format on */
 
+/* The same for a sidecar ([S3] to [S5]; cases AFF-02, OWN-02): the session's owner is another
+ * process.
+ *
+ * X(what, method, door, sse_id, init, id, other, known, state, unreach, replays, passed, large,
+ *   verdict, reason)
+ * other: the owner is another; known: it is a peer of the list, in `state`; passed: a peer or the
+ * platform passed the request on already; large: the body is over what a platform replays. */
+/* clang-format off */
+#define ROUTE_PEER_CASES(X) \
+  /* forward mode */ \
+  X("POST of another's session: to the peer", \
+    POST,   MCP, 0,0, GOOD, 1, 1, UP, 0, 0, 0, 0, FORWARD_PEER, none) \
+  X("... GET", \
+    GET,    MCP, 0,0, GOOD, 1, 1, UP, 0, 0, 0, 0, FORWARD_PEER, none) \
+  X("... DELETE", \
+    DELETE, MCP, 0,0, GOOD, 1, 1, UP, 0, 0, 0, 0, FORWARD_PEER, none) \
+  X("... a message of old SSE", \
+    POST,   SSE, 1,0, GOOD, 1, 1, UP, 0, 0, 0, 0, FORWARD_PEER, none) \
+  X("... a GET of its address stays 405", \
+    GET,    SSE, 1,0, GOOD, 1, 1, UP, 0, 0, 0, 0, ANSWER, method_not_allowed) \
+  X("... however large its body", \
+    POST,   MCP, 0,0, GOOD, 1, 1, UP, 0, 0, 0, 1, FORWARD_PEER, none) \
+  X("initialize with another's id is new, here", \
+    POST,   MCP, 0,1, GOOD, 1, 1, UP, 0, 0, 0, 0, NEW_SESSION, none) \
+  X("... also when it was passed on", \
+    POST,   MCP, 0,1, GOOD, 1, 1, UP, 0, 0, 1, 0, NEW_SESSION, none) \
+  X("another's that is no peer: 404", \
+    POST,   MCP, 0,0, GOOD, 1, 0, UP, 0, 0, 0, 0, ANSWER, session_no_replica) \
+  X("... GET", \
+    GET,    MCP, 0,0, GOOD, 1, 0, UP, 0, 0, 0, 0, ANSWER, session_no_replica) \
+  X("... DELETE", \
+    DELETE, MCP, 0,0, GOOD, 1, 0, UP, 0, 0, 0, 0, ANSWER, session_no_replica) \
+  X("a peer that is gone: 404", \
+    POST,   MCP, 0,0, GOOD, 1, 1, GONE, 0, 0, 0, 0, ANSWER, session_owner_gone) \
+  X("a peer out of reach: 503", \
+    POST,   MCP, 0,0, GOOD, 1, 1, DOUBT, 1, 0, 0, 0, ANSWER, owner_in_doubt) \
+  X("passed on once already: 404, never twice", \
+    POST,   MCP, 0,0, GOOD, 1, 1, UP, 0, 0, 1, 0, ANSWER, session_passed_on) \
+  X("... GET", \
+    GET,    MCP, 0,0, GOOD, 1, 1, UP, 0, 0, 1, 0, ANSWER, session_passed_on) \
+  X("... DELETE", \
+    DELETE, MCP, 0,0, GOOD, 1, 1, UP, 0, 0, 1, 0, ANSWER, session_passed_on) \
+  X("... a message of old SSE", \
+    POST,   SSE, 1,0, GOOD, 1, 1, UP, 0, 0, 1, 0, ANSWER, session_passed_on) \
+  /* replay mode */ \
+  X("replay: POST", \
+    POST,   MCP, 0,0, GOOD, 1, 0, UP, 0, 1, 0, 0, REPLAY, none) \
+  X("replay: GET", \
+    GET,    MCP, 0,0, GOOD, 1, 0, UP, 0, 1, 0, 0, REPLAY, none) \
+  X("replay: DELETE", \
+    DELETE, MCP, 0,0, GOOD, 1, 0, UP, 0, 1, 0, 0, REPLAY, none) \
+  X("replay: a message of old SSE", \
+    POST,   SSE, 1,0, GOOD, 1, 0, UP, 0, 1, 0, 0, REPLAY, none) \
+  X("replay comes before a peer that is known", \
+    POST,   MCP, 0,0, GOOD, 1, 1, UP, 0, 1, 0, 0, REPLAY, none) \
+  X("... whatever is thought of that peer", \
+    POST,   MCP, 0,0, GOOD, 1, 1, GONE, 0, 1, 0, 0, REPLAY, none) \
+  X("replayed once already: 404, never twice", \
+    POST,   MCP, 0,0, GOOD, 1, 0, UP, 0, 1, 1, 0, ANSWER, session_passed_on) \
+  X("... GET", \
+    GET,    MCP, 0,0, GOOD, 1, 0, UP, 0, 1, 1, 0, ANSWER, session_passed_on) \
+  X("... DELETE", \
+    DELETE, MCP, 0,0, GOOD, 1, 0, UP, 0, 1, 1, 0, ANSWER, session_passed_on) \
+  X("... also with a peer that is known", \
+    POST,   MCP, 0,0, GOOD, 1, 1, UP, 0, 1, 1, 1, ANSWER, session_passed_on) \
+  X("too large to replay: to the peer", \
+    POST,   MCP, 0,0, GOOD, 1, 1, UP, 0, 1, 0, 1, FORWARD_PEER, none) \
+  X("too large to replay, no peer: 413", \
+    POST,   MCP, 0,0, GOOD, 1, 0, UP, 0, 1, 0, 1, ANSWER, replay_too_large) \
+  X("initialize is never replayed", \
+    POST,   MCP, 0,1, GOOD, 1, 0, UP, 0, 1, 0, 0, NEW_SESSION, none) \
+  /* our own, and what is none */ \
+  X("our own session: here", \
+    POST,   MCP, 0,0, GOOD, 0, 1, UP, 0, 1, 0, 0, FORWARD, none) \
+  X("... GET", \
+    GET,    MCP, 0,0, GOOD, 0, 1, UP, 0, 1, 0, 0, FORWARD, none) \
+  X("... DELETE", \
+    DELETE, MCP, 0,0, GOOD, 0, 1, UP, 0, 1, 0, 0, FORWARD, none) \
+  X("... that was passed on to us", \
+    POST,   MCP, 0,0, GOOD, 0, 1, UP, 0, 1, 1, 0, FORWARD, none) \
+  X("... of any size", \
+    POST,   MCP, 0,0, GOOD, 0, 1, UP, 0, 1, 0, 1, FORWARD, none) \
+  X("... whose server is gone: 404, no replay", \
+    POST,   MCP, 0,0, GOOD, 0, 1, GONE, 0, 1, 0, 0, ANSWER, session_owner_gone) \
+  X("an id without an owner: 404", \
+    POST,   MCP, 0,0, NO_OWNER, 0, 0, UP, 0, 1, 0, 0, ANSWER, session_no_owner) \
+  X("... GET", \
+    GET,    MCP, 0,0, NO_OWNER, 0, 0, UP, 0, 1, 0, 0, ANSWER, session_no_owner) \
+  X("... DELETE", \
+    DELETE, MCP, 0,0, NO_OWNER, 0, 0, UP, 0, 1, 0, 0, ANSWER, session_no_owner) \
+  X("... however large, 404", \
+    POST,   MCP, 0,0, NO_OWNER, 0, 0, UP, 0, 1, 0, 1, ANSWER, session_no_owner) \
+  X("no id: 400", \
+    POST,   MCP, 0,0, NONE, 0, 0, UP, 0, 1, 0, 0, ANSWER, missing_session) \
+  X("... GET", \
+    GET,    MCP, 0,0, NONE, 0, 0, UP, 0, 1, 0, 0, ANSWER, missing_session) \
+  X("... DELETE", \
+    DELETE, MCP, 0,0, NONE, 0, 0, UP, 0, 1, 0, 0, ANSWER, missing_session)
+/* clang-format on */
+
 #endif

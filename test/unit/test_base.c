@@ -330,7 +330,7 @@ static void reasons_are_neutral_to_clients(void **state)
         assert_int_equal(info->http_status, 404);
         assert_string_equal(lp_reason_public((enum lp_reason)r), "Session not found");
     }
-    assert_int_equal(lost, 8);
+    assert_int_equal(lost, 10);
     assert_string_equal(lp_reason_public(LP_REASON_bad_batch), "a batch is not allowed here");
 }
 

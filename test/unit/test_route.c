@@ -24,10 +24,46 @@ static const struct route_case CASES[] = {
 #define X(                                                                                         \
     what, m, d, e, init, sse_id, cred, id_, closed, known, state, unr, up, sse, mint, chal, v, r)  \
     {what,                                                                                         \
-        {LP_METHOD_##m, LP_DOOR_##d, LP_ERA_##e, init, sse_id, cred, LP_ID_##id_, closed, false},  \
-        {known, 1, LP_REPLICA_##state, unr, up, sse == 2, sse > 0, LP_##mint, chal, false},        \
+        {.method = LP_METHOD_##m,                                                                  \
+            .door = LP_DOOR_##d,                                                                   \
+            .era = LP_ERA_##e,                                                                     \
+            .is_initialize = init,                                                                 \
+            .id_is_sse = sse_id,                                                                   \
+            .has_credential = cred,                                                                \
+            .id = LP_ID_##id_,                                                                     \
+            .stream_closed = closed},                                                              \
+        {.owner_known = known,                                                                     \
+            .owner = 1,                                                                            \
+            .owner_state = LP_REPLICA_##state,                                                     \
+            .owner_unreachable = unr,                                                              \
+            .any_up = up,                                                                          \
+            .sse_on_mcp_path = sse == 2,                                                           \
+            .sse_configured = sse > 0,                                                             \
+            .mints_ids = LP_##mint,                                                                \
+            .challenges = chal},                                                                   \
         LP_VERDICT_##v, LP_REASON_##r},
     ROUTE_CASES(X)
+#undef X
+#define X(what, m, d, sse_id, init, id_, other, known, state, unr, replay, passed, large, v, r)    \
+    {what,                                                                                         \
+        {.method = LP_METHOD_##m,                                                                  \
+            .door = LP_DOOR_##d,                                                                   \
+            .is_initialize = init,                                                                 \
+            .id_is_sse = sse_id,                                                                   \
+            .id = LP_ID_##id_,                                                                     \
+            .was_passed = passed,                                                                  \
+            .is_too_large = large},                                                                \
+        {.owner_known = known,                                                                     \
+            .owner = 1,                                                                            \
+            .owner_is_other = other,                                                               \
+            .owner_state = LP_REPLICA_##state,                                                     \
+            .owner_unreachable = unr,                                                              \
+            .any_up = true,                                                                        \
+            .sse_configured = true,                                                                \
+            .mints_ids = LP_YES,                                                                   \
+            .replays = replay},                                                                    \
+        LP_VERDICT_##v, LP_REASON_##r},
+        ROUTE_PEER_CASES(X)
 #undef X
 };
 
@@ -43,7 +79,7 @@ static void each_case_has_its_verdict(void **state)
             fail_msg("%s: got %s/%s, want %s/%s", c->what, lp_verdict_name(got.kind),
                 lp_reason_info(got.reason)->name, lp_verdict_name(c->kind),
                 lp_reason_info(c->reason)->name);
-        if (got.kind == LP_VERDICT_FORWARD)
+        if (got.kind == LP_VERDICT_FORWARD || got.kind == LP_VERDICT_FORWARD_PEER)
             assert_int_equal(got.replica, c->view.owner);
     }
 }
@@ -63,8 +99,12 @@ static void unpack(uint32_t n, struct lp_route_facts *facts, struct lp_route_vie
     facts->is_initialize = TAKE(2);
     facts->id_is_sse = TAKE(2);
     facts->has_credential = TAKE(2);
-    facts->id = TAKE(6);
+    facts->id = TAKE(7);
     facts->stream_closed = TAKE(2);
+    facts->was_passed = TAKE(2);
+    facts->is_too_large = TAKE(2);
+    view->owner_is_other = TAKE(2);
+    view->replays = TAKE(2);
     view->owner_known = TAKE(2);
     view->owner_state = TAKE(4);
     view->owner_unreachable = TAKE(2);
@@ -77,21 +117,27 @@ static void unpack(uint32_t n, struct lp_route_facts *facts, struct lp_route_vie
     view->owner = 3;
 }
 
-enum { SPACE = 5 * 2 * 2 * 2 * 2 * 2 * 6 * 2 * 2 * 4 * 2 * 2 * 2 * 2 * 3 * 2 };
+enum { SPACE = 5 * 2 * 2 * 2 * 2 * 2 * 7 * 2 * 2 * 2 * 2 * 2 * 2 * 4 * 2 * 2 * 2 * 2 * 3 * 2 };
 
 static void laws_hold_everywhere(void **state)
 {
     (void)state;
-    uint32_t kinds[5] = {0};
+    uint32_t kinds[7] = {0};
     for (uint32_t n = 0; n < SPACE; n++) {
         struct lp_route_facts f = {0};
         struct lp_route_view v = {0};
         unpack(n, &f, &v);
         struct lp_verdict got = lp_route(&f, &v);
         kinds[got.kind]++;
-        if (got.kind == LP_VERDICT_FORWARD) {
+        if (got.kind == LP_VERDICT_REPLAY) {
+            /* once, only what is another's, and only what the platform can take */
+            assert_true(f.id == LP_ID_GOOD && v.owner_is_other && !f.stream_closed);
+            assert_true(v.replays && !f.was_passed && !f.is_too_large);
+        } else if (got.kind == LP_VERDICT_FORWARD || got.kind == LP_VERDICT_FORWARD_PEER) {
             /* only with a ticket that opened, only to its own replica, and never to a dead one */
             assert_true(f.id == LP_ID_GOOD && v.owner_known && !f.stream_closed);
+            assert_int_equal(got.kind == LP_VERDICT_FORWARD_PEER, v.owner_is_other);
+            assert_true(got.kind == LP_VERDICT_FORWARD || !f.was_passed);
             assert_int_equal(got.replica, 3);
             assert_true(v.owner_state != LP_REPLICA_GONE);
             assert_true(f.era == LP_ERA_LEGACY || f.method != LP_METHOD_POST || f.id_is_sse);
@@ -104,11 +150,11 @@ static void laws_hold_everywhere(void **state)
             if (status == 404)
                 assert_true(f.id != LP_ID_NONE || f.id_is_sse);
             if (v.owner_state == LP_REPLICA_DOUBT && v.owner_known && f.id == LP_ID_GOOD &&
-                !f.stream_closed)
+                !f.stream_closed && !(v.owner_is_other && f.was_passed))
                 assert_true(status != 404);
         }
     }
-    for (int k = 0; k < 5; k++)
+    for (int k = 0; k < 7; k++)
         assert_true(kinds[k] > 0);
 }
 
@@ -126,7 +172,8 @@ static void a_stop_refuses_what_lasts(void **state)
         struct lp_verdict got = lp_route(&f, &v);
         bool lasts = before.kind == LP_VERDICT_NEW_SESSION ||
             before.kind == LP_VERDICT_NEW_STREAM ||
-            ((f.method == LP_METHOD_GET || f.is_listen) && before.kind != LP_VERDICT_ANSWER);
+            ((f.method == LP_METHOD_GET || f.is_listen) && before.kind != LP_VERDICT_ANSWER &&
+                before.kind != LP_VERDICT_REPLAY);
         assert_int_equal(got.kind, lasts ? LP_VERDICT_ANSWER : before.kind);
         assert_int_equal(got.reason, lasts ? LP_REASON_stopping : before.reason);
     }
