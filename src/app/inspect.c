@@ -217,6 +217,10 @@ void lp_inspect_next_line(struct lp_inspect *in)
     }
     lp_buf_release(&line);
     in->is_taking = false;
+    if (lp_inspect_is_asking(in) && in->input_has_ended && !in->is_ending) {
+        lp_inspect_no_more_lines(in);
+        return;
+    }
     if (in->is_ending || !in->is_interactive || in->is_busy || lp_inspect_is_asking(in))
         return;
     if (in->input_has_ended)
@@ -240,7 +244,6 @@ static void on_input_end(struct lp_inspect *in)
 {
     in->input_has_ended = true;
     lp_inspect_next_line(in); /* what is left without a line end */
-    lp_inspect_no_more_lines(in);
 }
 
 static bool on_own(void *ctx, const struct lp_event *event)

@@ -363,8 +363,10 @@ static bool queue(struct lp_inspect *in, lp_id asked, struct lp_span method, str
     lp_buf_init(&ask->params, PARAMS_MAX);
     if (lp_buf_append(&ask->params, params))
         return false;
-    if (in->ask_count++ == 0)
-        show_question(in);
+    if (in->ask_count++ > 0)
+        return true;
+    show_question(in);
+    lp_inspect_next_line(in); /* it may be there already */
     return true;
 }
 
@@ -375,8 +377,8 @@ void lp_inspect_asked(
         lp_span_eq(method, LP_SPAN("sampling/createMessage"));
     if (answer_from_file(in, asked, method))
         return;
-    bool may_ask =
-        is_for_people && has_terminal(in) && !in->input_has_ended && lp_inspect_open_input(in);
+    bool has_lines = !in->input_has_ended || in->lines.len;
+    bool may_ask = is_for_people && has_terminal(in) && has_lines && lp_inspect_open_input(in);
     if (may_ask && queue(in, asked, method, params))
         return;
     lp_inspect_say("the server asked for %.*s, and there is no answer: write one into a file and "

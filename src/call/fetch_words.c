@@ -27,8 +27,8 @@ static const char *words_of_connecting(int error)
         return "nobody accepted the connection in time; check the address and the network";
     case LP_EUNREACHABLE:
         return "the address cannot be reached; check the host name and the network";
-    case LP_ENOMEM:
-        return "out of memory";
+    case LP_ENOT_FOUND:
+        return "there is no host of that name; check it";
     default:
         return NULL;
     }

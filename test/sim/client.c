@@ -387,6 +387,7 @@ void sim_client_send(struct sim *w, uint32_t number)
     bool may_be_closing = ch->idle_us && w->now_us - ch->idle_us > KEPT_US;
     if (ch->count || may_be_closing)
         r->may_cut = true;
+    r->is_kept = ch->idle_us != 0;
     ch->queue[ch->count++] = number;
     if (ch->count == 1)
         expect_front(w, ch);

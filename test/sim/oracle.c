@@ -447,12 +447,27 @@ static void check_answer(struct sim *w, uint32_t number)
         check_409(w, number);
 }
 
+/* A stop that was asked for, not a death: who had been kept until then, and asks soon enough for
+ * the slowest network to bring it, is answered. */
+static bool should_survive_stop(const struct sim *w, const struct sim_request *r)
+{
+    enum { SOON_US = 500000 };
+    const struct sim_gateway *g = &w->gateways[r->gateway];
+    bool is_alive = g->epoch == r->epoch && g->is_stopping && g->engines[0].engine;
+    return is_alive && r->is_kept && r->begun_us < g->stop_us + SOON_US &&
+        w->now_us < g->stop_us + g->conf.stop_ms * 1000;
+}
+
 /* What ended early must have had a reason to, and before the head only two. */
 static void check_cut(struct sim *w, uint32_t number)
 {
     struct sim_request *r = &w->requests[number];
     w->cover->cut++;
-    if (r->may_cut || r->accepts_any || gateway_had_trouble(w, r) || is_poor(w))
+    if (r->may_cut || r->accepts_any || is_poor(w))
+        return;
+    if (!r->has_head && should_survive_stop(w, r))
+        sim_fail(w, "#%u %s crossed a stop and got no answer", number, sim_kind_name(r->kind));
+    if (gateway_had_trouble(w, r))
         return;
     if (!r->runs && !r->has_head && w->plan.conn_max < SIM_CLIENTS_MAX) {
         sim_count(w, SIM_FAULT_too_many_clients);

@@ -246,6 +246,7 @@ struct sim_request {
     bool may_repeat;
     bool http10;
     bool may_cut; /* the client itself gave reason to end it without an answer */
+    bool is_kept; /* sent on a connection that its gateway had kept */
     bool has_auth, is_plain_agent;
     bool may_404;       /* its ticket is no good, or may be too old */
     bool accepts_any;   /* the client did something that leaves no rule */

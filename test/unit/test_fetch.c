@@ -276,7 +276,8 @@ static void test_connecting_fails(void **state)
         int error;
         const char *words;
     } CASES[] = {{LP_EREFUSED, "is the server running"}, {LP_ETIMEOUT, "nobody accepted"},
-        {LP_EUNREACHABLE, "check the host name"}, {LP_EIO, "failed"}, {LP_ENOMEM, "memory"}};
+        {LP_EUNREACHABLE, "check the host name"}, {LP_ENOT_FOUND, "no host of that name"},
+        {LP_EIO, "failed"}, {LP_ENOMEM, "memory"}};
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         struct shell *s = shell_new(URL);
         struct owner o = {0};

@@ -1,0 +1,582 @@
+// `limpet inspect` against real servers of every transport and era, and against peers that misbehave:
+// results on standard output, everything else on standard error, each failure a sentence that says
+// what to do ([C10], cases RET, RES, VER, AUT, STA as far as they are the client's).
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import http from 'node:http';
+import https from 'node:https';
+import path from 'node:path';
+import { suite, test } from 'node:test';
+import { folder } from './lib/gateway.mjs';
+import { inspect } from './lib/inspect.mjs';
+import { freePort } from './lib/ports.mjs';
+import { LIMPET, start } from './lib/proc.mjs';
+import { chunk, rawAnswer, rawPeer } from './lib/raw.mjs';
+import { conf, everything, everythingSse, modernOnly, oldSse } from './lib/replicas.mjs';
+import { send } from './lib/http.mjs';
+import { tiny } from './lib/tiny.mjs';
+
+const INFO = { protocolVersion: '2025-11-25', capabilities: {}, serverInfo: { name: 's', version: '1' } };
+const names = result => result.json.tools.map(tool => tool.name);
+
+function ok(result) {
+  assert.equal(result.code, 0, result.stderr + result.stdout);
+  return result;
+}
+
+// A server whose answers to requests the test gives; `initialize` and notifications are answered.
+// play(method, message, { request, response }) returns a result, or writes the answer itself and
+// returns nothing.
+async function played(t, play, { create = http.createServer, options = {} } = {}) {
+  const seen = [];
+  const server = create(options, async (request, response) => {
+    const chunks = [];
+    for await (const piece of request) chunks.push(piece);
+    const message = chunks.length ? JSON.parse(Buffer.concat(chunks)) : undefined;
+    seen.push({ http: request.method, url: request.url, headers: request.headers, message });
+    const result = await play(message?.method, message, { request, response });
+    if (response.headersSent || response.destroyed) return;
+    if (message?.method === undefined && !result) response.writeHead(405).end();
+    else if (message?.id === undefined && !result) response.writeHead(202).end();
+    else if (message.method === 'server/discover' && !result) response.writeHead(400).end();
+    else {
+      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({
+        jsonrpc: '2.0', id: message.id, result: message.method === 'initialize' ? INFO : result }));
+    }
+  });
+  await new Promise(resolve => server.listen(0, '127.0.0.1', resolve));
+  t.after(() => { server.closeAllConnections(); server.close(); });
+  const { port } = server.address();
+  return { port, seen, url: `http://127.0.0.1:${port}/mcp` };
+}
+
+suite('what a server offers', () => {
+  test('the reference server over Streamable HTTP', async t => {
+    const [{ url }] = await everything(t, 1);
+    const info = ok(await inspect(['--json', url])).json;
+    assert.equal(info.era, 'legacy');
+    assert.equal(info.transport, 'streamable-http');
+    assert.equal(info.protocolVersion, '2025-11-25');
+    assert.equal(info.hasSession, true);
+    assert.ok(names(ok(await inspect(['--json', url, 'tools']))).includes('echo'));
+    assert.match(ok(await inspect([url, 'tools'])).stdout, /^echo {2,}Echoes back/m);
+    assert.equal(ok(await inspect([url, 'call', 'echo', '{"message":"hi"}'])).stdout, 'Echo: hi\n');
+    const resources = ok(await inspect(['--json', url, 'resources'])).json.resources;
+    const read = ok(await inspect([url, 'read', resources[0].uri]));
+    assert.ok(read.stdout.length > 10);
+    assert.match(ok(await inspect([url, 'templates'])).stdout, /^demo:\/\/resource\/dynamic\/text/m);
+    assert.match(ok(await inspect([url, 'prompts'])).stdout, /^simple-prompt/m);
+    assert.match(ok(await inspect([url, 'prompt', 'args-prompt', '{"city":"Oslo"}'])).stdout,
+      /^user: .*Oslo/m);
+    assert.equal(ok(await inspect([url, 'ping'])).stdout, '{}\n');
+    assert.ok(names(ok(await inspect([url, 'request', 'tools/list', '{}']))).length > 5);
+  });
+
+  test('progress is told while a call runs', async t => {
+    const [{ url }] = await everything(t, 1);
+    const result = ok(await inspect(
+      [url, 'call', 'trigger-long-running-operation', '{"duration":0.4,"steps":2}']));
+    assert.match(result.stdout, /^Long running operation completed/);
+    assert.match(result.stderr, /progress 1\/2/);
+    assert.match(result.stderr, /progress 2\/2/);
+  });
+
+  test('old SSE, asked for and found out', async t => {
+    const [everyOne] = await everythingSse(t, 1);
+    const url = everyOne.url.replace('/mcp', '/sse');
+    const info = ok(await inspect(['--json', url])).json;
+    assert.equal(info.transport, 'sse');
+    assert.equal(ok(await inspect([url, 'call', 'echo', '{"message":"old"}'])).stdout, 'Echo: old\n');
+    const [own] = await oldSse(t, 1);
+    const asked = ['--transport', 'sse', own.url.replace('/mcp', '/sse')];
+    assert.equal(ok(await inspect([...asked, 'call', 'whoami'])).stdout, `${own.name}\n`);
+    const gets = (await own.seen()).filter(row => row.http === 'GET');
+    assert.equal(gets.length, 1, 'asked for: no POST first');
+  });
+
+  test('an endpoint of another origin gets nothing (old SSE)', async t => {
+    const [own] = await oldSse(t, 1, { ENDPOINT: 'http://127.0.0.2:{port}/messages?sessionId={id}' });
+    const result = await inspect(['--transport', 'sse', own.url.replace('/mcp', '/sse'), 'tools']);
+    assert.equal(result.code, 1);
+    assert.match(result.stderr, /endpoint of another origin \(127\.0\.0\.2\), where nothing is sent/);
+    assert.equal((await own.seen()).filter(row => row.http === 'POST').length, 0);
+  });
+
+  test('a modern-only server, its fields stamped', async t => {
+    const [one] = await modernOnly(t, 1);
+    const info = ok(await inspect(['--json', one.url])).json;
+    assert.equal(info.era, 'modern');
+    assert.equal(info.protocolVersion, '2026-07-28');
+    assert.equal(info.hasSession, false);
+    assert.equal(ok(await inspect([one.url, 'call', 'échø'])).stdout, `${one.name}\n`);
+    const seen = (await one.seen()).at(-1);
+    assert.equal(seen.headers['mcp-name'], '=?base64?w6ljaMO4?=');
+    assert.equal(seen.headers['mcp-session-id'], undefined);
+  });
+
+  test('an argument that is mirrored: in one session after a list, by asking again without', async t => {
+    const [one] = await modernOnly(t, 1);
+    ok(await inspect([one.url, 'call', 'shop', '{"sku":"A7"}']));
+    const after = ok(await inspect(['-i', one.url], { input: 'tools\ncall shop {"sku":"B8"}\n' }));
+    assert.match(after.stdout, new RegExp(`^${one.name}$`, 'm'));
+    assert.equal((await one.seen()).at(-1).headers['mcp-param-sku'], 'B8');
+  });
+
+  test('limpet replica, and through a gateway\'s old SSE', async t => {
+    const port = await freePort();
+    const replica = start(t, 'replica', LIMPET,
+      ['replica', '--listen', `127.0.0.1:${port}`, '--name', 'A']);
+    await replica.listening(port);
+    const url = `http://127.0.0.1:${port}/mcp`;
+    assert.deepEqual(names(ok(await inspect(['--json', url, 'tools']))),
+      ['echo', 'whoami', 'counter', 'slow', 'notify']);
+    // Nothing of the session stays behind.
+    const status = ok(await inspect(['-i', url], { input: 'call counter\ncall counter\n' }));
+    assert.match(status.stdout, /^2$/m);
+  });
+
+  test('a list of several pages is one list', async t => {
+    const server = await played(t, (method, { params } = {}) => {
+      if (method !== 'tools/list') return undefined;
+      const page = Number(params?.cursor ?? 0);
+      return { tools: [{ name: `t${page}` }], ...(page < 3 && { nextCursor: String(page + 1) }) };
+    });
+    assert.deepEqual(names(ok(await inspect(['--json', server.url, 'tools']))), ['t0', 't1', 't2', 't3']);
+    assert.equal(ok(await inspect([server.url, 'tools'])).stdout, 't0\nt1\nt2\nt3\n');
+  });
+});
+
+suite('what the server asks', () => {
+  const file = (t, answers) => {
+    const name = path.join(folder(t), 'answers.json');
+    writeFileSync(name, typeof answers === 'string' ? answers : JSON.stringify(answers));
+    return name;
+  };
+
+  test('answers from a file', async t => {
+    const [{ url }] = await everything(t, 1);
+    const answer = file(t, { 'elicitation/create': { name: 'Ada' },
+      'sampling/createMessage': { role: 'assistant', model: 'm',
+        content: { type: 'text', text: 'sampled' } },
+      'roots/list': { roots: [{ uri: 'file:///r', name: 'root' }] } });
+    const elicited = ok(await inspect(['--answer', answer, url, 'call', 'trigger-elicitation-request']));
+    assert.match(elicited.stdout, /- Name: Ada/);
+    assert.match(elicited.stderr, /elicitation\/create was answered from --answer/);
+    const sampled = ok(await inspect(
+      ['--answer', answer, url, 'call', 'trigger-sampling-request', '{"prompt":"p","maxTokens":5}']));
+    assert.match(sampled.stdout, /"text": "sampled"/);
+  });
+
+  test('answers in turn, and declining', async t => {
+    const [{ url }] = await conf(t, 1);
+    const answer = file(t, { 'elicitation/create': [{ username: 'u', email: 'e' }, { action: 'decline' }] });
+    const input = 'call test_elicitation {"message":"m"}\ncall test_elicitation {"message":"m"}\n';
+    const both = ok(await inspect(['-i', '--answer', answer, url], { input }));
+    assert.match(both.stdout, /accept/);
+    assert.match(both.stdout, /decline/);
+  });
+
+  test('answers typed, field by field', async t => {
+    const [{ url }] = await conf(t, 1);
+    const typed = ok(await inspect(['-i', url], { input:
+      'call test_elicitation {"message":"Who?"}\nada\nada@x\ncall test_sampling {"prompt":"p"}\nmine\n' }));
+    assert.match(typed.stderr, /The server asks: "Who\?"/);
+    assert.match(typed.stdout, /accept/);
+    assert.match(typed.stdout, /ada@x/);
+    assert.match(typed.stderr, /The server wants a model's reply/);
+    assert.match(typed.stdout, /mine/);
+    const refused = ok(await inspect(['-i', url],
+      { input: 'call test_elicitation {"message":"Who?"}\n:cancel\n' }));
+    assert.match(refused.stdout, /cancel/);
+  });
+
+  test('without a terminal and an answer, nothing is offered', async t => {
+    const [{ url }] = await everything(t, 1);
+    const listed = names(ok(await inspect(['--json', url, 'tools'])));
+    assert.ok(!listed.includes('trigger-elicitation-request'), 'the capability was not declared');
+  });
+
+  for (const [what, text] of [['none', undefined], ['no JSON', 'x'], ['no object', '[1]']]) {
+    test(`an answer file that is ${what}`, async t => {
+      const name = text === undefined ? path.join(folder(t), 'none.json') : file(t, text);
+      const result = await inspect(['--answer', name, 'http://127.0.0.1:1/mcp', 'tools']);
+      assert.equal(result.code, 64);
+      assert.match(result.stderr, /--answer: /);
+    });
+  }
+});
+
+suite('what goes wrong', () => {
+  const failure = async (args, pattern, options) => {
+    const result = await inspect(args, options);
+    assert.equal(result.code, 1, result.stdout + result.stderr);
+    assert.match(result.stderr, pattern);
+    return result;
+  };
+
+  test('an error of the server, and a tool that failed', async t => {
+    const [{ url }] = await conf(t, 1);
+    await failure([url, 'request', 'no/such', '{}'], /answers with the error -32601: /);
+    const asJson = await failure(['--json', url, 'request', 'no/such'], /-32601/);
+    assert.equal(asJson.json.error.code, -32601);
+    const failed = await failure([url, 'call', 'test_error_handling'], /the tool says that it failed/);
+    assert.ok(failed.stdout.length > 1);
+  });
+
+  test('status and body as received', async t => {
+    const server = await played(t, (method, message, { response }) => {
+      if (method === 'tools/list') response.writeHead(500).end('the disk is "full"');
+    });
+    const result = await failure(['--json', server.url, 'tools'],
+      /^limpet: Error POSTing to endpoint \(HTTP 500\): the disk is "full"$/m);
+    assert.deepEqual(result.json.failure, { status: 500, body: 'the disk is "full"',
+      message: 'Error POSTing to endpoint (HTTP 500): the disk is "full"' });
+  });
+
+  test('nobody there, no such host, no such path', async t => {
+    const port = await freePort();
+    await failure([`http://127.0.0.1:${port}/mcp`, 'tools'], /connection was refused; is the server running/);
+    await failure(['http://no-such-host.invalid/mcp', 'tools'], /there is no host of that name/);
+    const [{ port: there }] = await conf(t, 1);
+    await failure([`http://127.0.0.1:${there}/elsewhere`, 'tools'],
+      /Error POSTing to endpoint \(HTTP 404\)/);
+  });
+
+  test('a peer that speaks something else', async t => {
+    const peer = await rawPeer(t, async connection => {
+      await connection.send('220 mail.example ESMTP\r\n\r\n');
+    });
+    await failure([peer.url, 'tools'], /does not speak HTTP/);
+    const web = await rawPeer(t, connection => connection.send(
+      rawAnswer(200, { 'Content-Type': 'text/html' }, '<html>hello</html>')));
+    await failure([web.url, 'tools'], /text\/html with something that is no MCP message; is the URL/);
+  });
+
+  test('control characters of a server do not reach the terminal', async t => {
+    const server = await played(t, (method, message, { response }) => {
+      if (method === 'tools/call') response.writeHead(500).end('\x1b]0;owned\x07');
+      if (method === 'tools/list') return { tools: [{ name: '\x1b[31mred' }] };
+      return undefined;
+    });
+    const result = await failure([server.url, 'call', 'x'], /HTTP 500\): \?\]0;owned\?/);
+    assert.ok(!result.stderr.includes('\x1b'));
+    assert.equal(ok(await inspect([server.url, 'tools'])).stdout, '?[31mred\n');
+  });
+
+  test('RET-03 a slow call ends alone', async t => {
+    const server = await played(t, method => {
+      if (method === 'tools/call') return new Promise(() => {});
+      return method === 'ping' ? {} : undefined;
+    });
+    const result = await failure(['-i', '--timeout', '1', server.url],
+      /tools\/call: no answer within 1\.0 s; give the server longer with --timeout/,
+      { input: 'call slow\nping\n' });
+    assert.match(result.stdout, /^\{\}$/m);
+    const methods = server.seen.map(row => row.message?.method).filter(Boolean);
+    assert.equal(methods.filter(m => m === 'initialize').length, 1);
+    assert.ok(methods.includes('notifications/cancelled'));
+  });
+
+  test('RET-01 a call whose connection breaks is not sent again', async t => {
+    let ran = 0;
+    const server = await played(t, (method, message, { response }) => {
+      if (method !== 'tools/call') return;
+      ran++;
+      response.destroy();
+    });
+    await failure([server.url, 'call', 'pay'], /whether the request was carried out is not known/);
+    assert.equal(ran, 1);
+  });
+
+  test('a stream that is cut in its middle, with nothing to resume from', async t => {
+    let ran = 0;
+    const server = await played(t, (method, message, { response }) => {
+      if (method !== 'tools/call') return;
+      ran++;
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write('data: {"jsonrpc":"2.0","method":"notifications/mess');
+      setTimeout(() => response.destroy(), 50);
+    });
+    await failure([server.url, 'call', 'pay'], /tools\/call: the stream ended before the answer came/);
+    assert.equal(ran, 1);
+  });
+
+  test('STA-12 an error with a made-up id ends the call', async t => {
+    const server = await played(t, (method, message, { response }) => {
+      if (method === 'tools/list') {
+        response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(
+          { jsonrpc: '2.0', id: 'server-error', error: { code: -32600, message: 'made up' } }));
+      }
+    });
+    await failure([server.url, 'tools'], /-32600: made up/);
+  });
+
+  test('VER-02 the version that was agreed is sent from then on', async t => {
+    const server = await played(t, (method, message, { request, response }) => {
+      if (method === 'server/discover') return response.writeHead(400).end() && undefined;
+      if (method === 'initialize') {
+        assert.equal(request.headers['mcp-protocol-version'], undefined);
+        response.writeHead(200, { 'content-type': 'application/json', 'mcp-session-id': 's1' })
+          .end(JSON.stringify({ jsonrpc: '2.0', id: message.id,
+            result: { ...INFO, protocolVersion: '2025-03-26' } }));
+      } else if (request.headers['mcp-protocol-version'] !== '2025-03-26') {
+        response.writeHead(400).end('wrong version');
+      } else if (method === 'tools/list') return { tools: [] };
+      return undefined;
+    });
+    ok(await inspect([server.url, 'tools']));
+    const later = server.seen.slice(2);
+    assert.ok(later.length >= 3);
+    for (const row of later) assert.equal(row.headers['mcp-session-id'], 's1');
+    assert.equal(later.filter(row => row.http === 'DELETE').length, 1);
+  });
+
+  test('AUT a server that wants a login says where', async t => {
+    const server = await played(t, (method, message, { request, response }) => {
+      if (request.url.startsWith('/.well-known/oauth-protected-resource')) {
+        assert.equal(request.headers.authorization, undefined);
+        assert.equal(request.headers.cookie, undefined);
+        response.writeHead(request.url.endsWith('/mcp') ? 200 : 404).end(JSON.stringify(
+          { resource: 'r', authorization_servers: ['https://login.example/t1'] }));
+      } else if (request.headers.authorization !== 'Bearer good') {
+        response.writeHead(401, { 'www-authenticate': 'Bearer', 'set-cookie': 'a=b' }).end('who?');
+      } else if (method === 'tools/list') return { tools: [] };
+      return undefined;
+    });
+    await failure([server.url, 'tools'],
+      /asks for a login \(HTTP 401\)\. Log in at https:\/\/login\.example\/t1 and give the token/);
+    await failure(['--cookie-jar', '--bearer', 'bad', server.url, 'tools'], /does not accept this token/);
+    ok(await inspect(['--bearer', 'good', server.url, 'tools']));
+    ok(await inspect([server.url, 'tools'], { env: { LIMPET_BEARER: 'good' } }));
+    const token = path.join(folder(t), 'token');
+    writeFileSync(token, 'good\n');
+    ok(await inspect(['--bearer', `@${token}`, server.url, 'tools']));
+  });
+
+  test('a redirect to another origin is not followed', async t => {
+    const other = await tiny(t);
+    const server = await played(t, (method, message, { request, response }) => {
+      if (request.url === '/mcp') response.writeHead(307, { location: other.url }).end();
+      else if (request.url === '/near') response.writeHead(308, { location: '/far' }).end();
+      else if (method === 'tools/list') return { tools: [] };
+      return undefined;
+    });
+    await failure(['--bearer', 'tok', server.url, 'tools'], /points to .*another origin/);
+    assert.equal(other.requests.length, 0);
+    ok(await inspect([server.url.replace('/mcp', '/near'), 'tools']));
+  });
+
+  for (const [args, pattern] of [
+    [[], /name a server/],
+    [['http://127.0.0.1:1/mcp', 'dance'], /there is no such command/],
+    [['http://127.0.0.1:1/mcp', 'call'], /needs a name/],
+    [['http://127.0.0.1:1/mcp', 'tools', 'x'], /a word too many/],
+    [['http://127.0.0.1:1/mcp', 'read', 'x', '{}'], /a word too many/],
+    [['http://127.0.0.1:1/mcp', 'call', 'x', '[1]'], /no JSON object/],
+    [['-i', 'http://127.0.0.1:1/mcp', 'tools'], /with -i/],
+    [['--nonsense', 'http://127.0.0.1:1/mcp'], /no flag --nonsense/],
+    [['ftp://127.0.0.1/mcp'], /neither http nor https/],
+    [['--header', 'Host: x', 'http://127.0.0.1:1/mcp'], /cannot be sent/],
+  ]) {
+    test(`wrong usage: ${args.join(' ') || 'no words'}`, async () => {
+      const result = await inspect(args);
+      assert.equal(result.code, 64, result.stderr);
+      assert.match(result.stderr, pattern);
+      assert.equal(result.stdout, '');
+    });
+  }
+});
+
+suite('streams', () => {
+  test('RES a polled stream: the answer comes on GET with Last-Event-ID, when it was told to', async t => {
+    let closedAt;
+    let cameAfter;
+    const server = await played(t, (method, message, { request, response }) => {
+      if (request.method === 'GET' && request.headers['last-event-id']) {
+        cameAfter = performance.now() - closedAt;
+        assert.equal(request.headers['last-event-id'], 's-0');
+        response.writeHead(200, { 'content-type': 'text/event-stream' }).end(
+          'id: s-1\ndata: {"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"late"}]}}\n\n');
+      } else if (method === 'tools/call') {
+        assert.equal(message.id, 3);
+        closedAt = performance.now();
+        response.writeHead(200, { 'content-type': 'text/event-stream' })
+          .end('id: s-0\nretry: 300\ndata:\n\n');
+      }
+    });
+    assert.equal(ok(await inspect([server.url, 'call', 'x'])).stdout, 'late\n');
+    assert.ok(cameAfter >= 290 && cameAfter < 1500, `${cameAfter} ms`);
+  });
+
+  test('resumed on a real server, which keeps its events', async t => {
+    const [{ port }] = await conf(t, 1);
+    let cut = false;
+    // A proxy that cuts the first stream of a call after its first event.
+    const proxy = http.createServer(async (request, response) => {
+      const chunks = [];
+      for await (const piece of request) chunks.push(piece);
+      const body = Buffer.concat(chunks);
+      const up = http.request({ port, host: '127.0.0.1', path: request.url, method: request.method,
+        headers: request.headers }, answer => {
+        response.writeHead(answer.statusCode, answer.headers);
+        answer.on('data', piece => {
+          response.write(piece);
+          if (!cut && body.includes('tools/call')) {
+            cut = true;
+            setTimeout(() => response.destroy(), 20);
+          }
+        }).on('end', () => response.end()).on('error', () => {});
+      });
+      up.on('error', () => response.destroy());
+      up.end(body);
+    });
+    await new Promise(resolve => proxy.listen(0, '127.0.0.1', resolve));
+    t.after(() => { proxy.closeAllConnections(); proxy.close(); });
+    const url = `http://127.0.0.1:${proxy.address().port}/mcp`;
+    const result = ok(await inspect([url, 'call', 'slow', '{"ms":300}']));
+    assert.ok(cut);
+    assert.match(result.stderr, /the stream of tools\/call is taken up again/);
+  });
+
+  test('events with every kind of line end, comments and unknown fields', async t => {
+    const peer = await rawPeer(t, async (connection, request) => {
+      const message = request.body ? JSON.parse(request.body) : {};
+      if (message.method === 'initialize') {
+        return connection.send(rawAnswer(200, { 'Content-Type': 'application/json' },
+          JSON.stringify({ jsonrpc: '2.0', id: message.id, result: INFO })));
+      }
+      if (message.method === 'tools/list') {
+        await connection.send('HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n' +
+          'Transfer-Encoding: chunked\r\n\r\n');
+        await connection.send(chunk(': hi\r\r\n'));
+        await connection.dribble(chunk(
+          `what: ever\revent: message\ndata: {"jsonrpc":"2.0",\r\ndata: "id":${message.id},` +
+          '"result":{"tools":[{"name":"a"}]}}\r\r'));
+        return connection.send('0\r\n\r\n');
+      }
+      return connection.send(rawAnswer(message.method === 'notifications/initialized' ? 202 : 405, {}));
+    });
+    assert.deepEqual(names(ok(await inspect(['--json', '--era', 'legacy', peer.url, 'tools']))), ['a']);
+  });
+
+  test('[C7] no notification stream when it is not wanted', async t => {
+    const server = await played(t, method => (method === 'tools/list' ? { tools: [] } : undefined));
+    ok(await inspect(['--no-notification-stream', server.url, 'tools']));
+    assert.equal(server.seen.filter(row => row.http === 'GET').length, 0);
+    ok(await inspect([server.url, 'tools']));
+    assert.equal(server.seen.filter(row => row.http === 'GET').length, 1);
+  });
+});
+
+suite('an interactive session', () => {
+  test('the network log is live, and off when asked', async t => {
+    const replica = await tiny(t);
+    const result = ok(await inspect(['-i', replica.url],
+      { input: 'call count\nlog off\ncall count\nhelp\nquit\ncall count\n' }));
+    assert.equal(result.stdout, 'tiny 1\ntiny 2\n');
+    assert.match(result.stderr, /^\S+Z \d+ > POST http:/m);
+    assert.match(result.stderr, /mcp-session-id: #[0-9a-f]{8}/i);
+    assert.match(result.stderr, /call NAME \[JSON\]/);
+    for (const id of replica.requests.map(row => row.headers['mcp-session-id'])) {
+      if (id) assert.ok(!result.stderr.includes(id), 'the session id is hashed');
+    }
+  });
+
+  test('a lost session: told, and opened again by the next command', async t => {
+    const replica = await tiny(t);
+    const serve = replica.server.listeners('request')[0];
+    replica.server.removeAllListeners('request').on('request', (request, response) => {
+      if (replica.requests.length === 5) replica.sessions.clear();
+      serve(request, response);
+    });
+    const result = await inspect(['-i', replica.url],
+      { input: 'call count\ncall count\ncall count\ncall count\n' });
+    assert.equal(result.code, 1);
+    assert.match(result.stderr, /Error POSTing to endpoint \(HTTP 404\)/);
+    assert.match(result.stderr, /the session is lost; the next command opens a new one/);
+    assert.equal(result.stdout, 'tiny 1\ntiny 1\ntiny 2\n');
+    assert.equal(replica.initializes, 2);
+    assert.equal(replica.sessions.size, 0, 'and the last one was deleted');
+  });
+
+  test('words that are no command do not end it', async t => {
+    const replica = await tiny(t);
+    const result = await inspect(['-i', replica.url], { input: 'dance\ncall\ncall count {\ncall count\n' });
+    assert.equal(result.code, 1);
+    assert.equal(result.stdout, 'tiny 1\n');
+  });
+});
+
+suite('mcp.json', () => {
+  const entry = (t, server, extra = {}) => {
+    const dir = folder(t);
+    writeFileSync(path.join(dir, 'mcp.json'), JSON.stringify({ mcpServers: { shop: server }, ...extra }));
+    return dir;
+  };
+
+  test('a server by its name, with its fields and settings', async t => {
+    const server = await played(t, (method, message, { request }) =>
+      (method === 'tools/list' ? { tools: [{ name: request.headers['x-team'] }] } : undefined));
+    const cwd = entry(t, { type: 'http', url: server.url, headers: { 'X-Team': '${TEAM}' },
+      suppressNotificationStream: true });
+    const options = { cwd, env: { TEAM: 'blue' } };
+    assert.deepEqual(names(ok(await inspect(['--json', 'shop', 'tools'], options))), ['blue']);
+    assert.equal(server.seen.filter(row => row.http === 'GET').length, 0);
+    const file = ['--config', path.join(cwd, 'mcp.json')];
+    ok(await inspect([...file, 'shop', 'tools'], { env: options.env }));
+  });
+
+  test('a name that is not there', async t => {
+    const cwd = entry(t, { url: 'http://127.0.0.1:1/mcp' });
+    const result = await inspect(['stall', 'tools'], { cwd });
+    assert.equal(result.code, 64);
+    assert.match(result.stderr, /shop/);
+  });
+});
+
+suite('TLS', () => {
+  function certificate(t) {
+    const dir = folder(t);
+    const [key, cert] = ['key.pem', 'cert.pem'].map(name => path.join(dir, name));
+    execFileSync('openssl', ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256',
+      '-nodes', '-days', '2', '-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost',
+      '-keyout', key, '-out', cert], { stdio: 'ignore' });
+    return { cert, options: { key: readFileSync(key), cert: readFileSync(cert) } };
+  }
+
+  test('a self-signed server: refused, believed by --cacert, let through by --insecure', async t => {
+    const { cert, options } = certificate(t);
+    const { port } = await played(t,
+      method => (method === 'tools/list' ? { tools: [{ name: 'sealed' }] } : undefined),
+      { create: https.createServer, options });
+    const url = `https://localhost:${port}/mcp`;
+    const refused = await inspect([url, 'tools']);
+    assert.equal(refused.code, 1);
+    assert.match(refused.stderr, /nobody we trust has signed the certificate; name its CA with --cacert/);
+    assert.deepEqual(names(ok(await inspect(['--json', '--cacert', cert, url, 'tools']))), ['sealed']);
+    const insecure = ok(await inspect(['--insecure', url, 'tools']));
+    assert.match(insecure.stderr, /--insecure: the server's certificate is not checked/);
+    const otherName = await inspect(
+      ['--cacert', cert, `https://127.0.0.1:${port}/mcp`, 'tools']);
+    assert.equal(otherName.code, 1);
+    assert.match(otherName.stderr, /certificate is for another name/);
+  });
+
+  test('https to a port that speaks http', async t => {
+    const { port } = await tiny(t);
+    const result = await inspect([`https://127.0.0.1:${port}/mcp`, 'tools']);
+    assert.equal(result.code, 1);
+    assert.match(result.stderr, /TLS handshake failed; see whether that port speaks https/);
+    assert.equal((await send(`http://127.0.0.1:${port}/mcp`)).status, 400, 'it is still there');
+  });
+
+  test('a certificate file that is none', async t => {
+    const file = path.join(folder(t), 'ca.pem');
+    const missing = await inspect(['--cacert', file, 'https://127.0.0.1:1/mcp', 'tools']);
+    assert.equal(missing.code, 64);
+    assert.match(missing.stderr, /--cacert: /);
+    writeFileSync(file, 'no certificate');
+    assert.equal((await inspect(['--cacert', file, 'https://127.0.0.1:1/mcp', 'tools'])).code, 64);
+  });
+});
