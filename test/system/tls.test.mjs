@@ -2,9 +2,11 @@
 // says, or does not speak TLS, gets no request, and the log says what to do; what was cut is never
 // taken for whole.
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import http from 'node:http';
 import { suite, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { until } from './lib/flow.mjs';
 import { gateway } from './lib/gateway.mjs';
 import { open, send } from './lib/http.mjs';
 import { LIMPET, run } from './lib/proc.mjs';
@@ -221,4 +223,85 @@ suite('the configuration', () => {
       assert.match(bad.stderr, /CA certificate/);
     }
   });
+});
+
+// The clients: each mishap is a sentence that says what to do.
+suite('limpet inspect and limpet connect', () => {
+  // what stands there -> [how it is made, the words after the URL, status, what is said]
+  const CASES = {
+    'a certificate of a named CA': [(t, a, port) => tlsFront(t, a.issue(IP), port),
+      a => ['--cacert', a.file], 0, /^$/],
+    'one signed by itself': [(t, a, port) => tlsFront(t, a.issue(IP, { isSelf: true }), port),
+      () => [], 1, /nobody we trust has signed the certificate; name its CA with --cacert/],
+    'one signed by itself, --insecure':
+      [(t, a, port) => tlsFront(t, a.issue(IP, { isSelf: true }), port), () => ['--insecure'], 0,
+        /--insecure: the server's certificate is not checked/],
+    'one for another name': [(t, a, port) => tlsFront(t, a.issue('DNS:example.com'), port),
+      a => ['--cacert', a.file], 1, /the certificate is for another name; use one of its names/],
+    'one that is too old': [(t, a, port) => tlsFront(t, a.issue(IP, { days: [-3, -1] }), port),
+      a => ['--cacert', a.file], 1, /too old or too new; renew it or set the clock/],
+    'plain http': [async (t, a, port) => ({ url: `https://127.0.0.1:${port}/mcp` }), () => [], 1,
+      /the TLS handshake failed; see whether that port speaks https/],
+    'garbage': [t => plainPeer(t, socket => socket.end('no TLS here\n')), () => [], 1,
+      /the TLS handshake failed/],
+    'a slow handshake': [(t, a, port) => tlsFront(t, a.issue(IP), port, { wait: 700 }),
+      a => ['--cacert', a.file], 0, /^$/],
+    'a CA file that is not there': [(t, a, port) => tlsFront(t, a.issue(IP), port),
+      () => ['--cacert', '/nowhere.pem'], 64, /--cacert: cannot read .*No such file/],
+  };
+  for (const [what, [make, words, status, sentence]] of Object.entries(CASES)) {
+    test(`inspect: ${what}`, async t => {
+      const authority = new Authority(t);
+      const replica = await tiny(t);
+      const { url } = await make(t, authority, replica.port);
+      const { code, stdout, stderr } =
+        await run(LIMPET, ['inspect', ...words(authority), url, 'tools']);
+      assert.equal(code, status, stderr);
+      assert.match(stderr.trim(), sentence);
+      assert.equal(stdout.includes('whoami'), status === 0);
+      assert.equal(replica.initializes, status === 0 ? 1 : 0);
+    });
+  }
+
+  test('inspect: an answer that is cut in mid-stream', async t => {
+    const authority = new Authority(t);
+    const peer = await tlsPeer(t, authority.issue(IP), (socket, below) => {
+      socket.once('data', () => {
+        socket.write('HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n' +
+          '{"jsonrpc":"2.0",');
+        setTimeout(() => below.destroy(), 100);
+      });
+    });
+    const { code, stderr } =
+      await run(LIMPET, ['inspect', '--cacert', authority.file, peer.url, 'tools']);
+    assert.notEqual(code, 0);
+    assert.match(stderr, /cut|broke|ended|closed/);
+  });
+
+  for (const isNamed of [true, false]) {
+    test(`connect: a server behind TLS, ${isNamed ? 'believed' : 'not believed'}`, async t => {
+      const authority = new Authority(t);
+      const replica = await tiny(t);
+      const front = await tlsFront(t, authority.issue(IP), replica.port);
+      const child = spawn(LIMPET,
+        ['connect', ...(isNamed ? ['--cacert', authority.file] : []), front.url]);
+      const ended = new Promise(resolve => child.once('close', resolve));
+      t.after(() => child.kill('SIGKILL'));
+      let said = '';
+      let complaints = '';
+      child.stdout.on('data', bytes => { said += bytes; });
+      child.stderr.on('data', bytes => { complaints += bytes; });
+      child.stdin.write(`${initialize()}\n`);
+      await until(() => said.includes('\n'), 5000, 'an answer');
+      child.stdin.end();
+      const code = await ended;
+      const answer = JSON.parse(said.slice(0, said.indexOf('\n')));
+      if (isNamed) {
+        assert.equal(answer.result.serverInfo.name, 'tiny');
+        assert.equal(code, 0, complaints);
+      } else {
+        assert.match(answer.error.message, /name its CA with --cacert/);
+      }
+    });
+  }
 });
