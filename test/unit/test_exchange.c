@@ -279,6 +279,40 @@ static void a_head_says_over_what_and_for_whom_it_came(void **state)
     assert_false(has(w, REPLICA, "x-forwarded-host"));
 }
 
+/* W3C trace context: what is no traceparent is replaced, and the state beside it does not go on. */
+static void only_a_sound_trace_goes_on(void **state)
+{
+    struct world *w = *state;
+#define ID "0af7651916cd43dd8448eb211c80319c"
+#define SPAN "b7ad6b7169203331"
+    static const struct {
+        const char *parent;
+        bool goes_on;
+    } ROWS[] = {{"00-" ID "-" SPAN "-01", true}, {"00-" ID "-" SPAN "-00", true},
+        {"cc-" ID "-" SPAN "-01-what later versions say", true}, {"cc-" ID "-" SPAN "-01", true},
+        {"00-" ID "-" SPAN "-01-more", false}, {"cc-" ID "-" SPAN "-01.more", false},
+        {"ff-" ID "-" SPAN "-01", false}, {"00-" ID "-" SPAN "-0", false},
+        {"0G-" ID "-" SPAN "-01", false}, {"0:-" ID "-" SPAN "-01", false},
+        {"00-0AF7651916CD43DD8448EB211C80319C-" SPAN "-01", false},
+        {"00-00000000000000000000000000000000-" SPAN "-01", false},
+        {"00-" ID "-0000000000000000-01", false}, {"00-" ID "-b7ad6b716920333z-01", false},
+        {"00-" ID "-" SPAN "-0 ", false}, {"00-" ID "-" SPAN "-0/", false},
+        {"00." ID "-" SPAN "-01", false}, {"00-" ID "." SPAN "-01", false},
+        {"00-" ID "-" SPAN ".01", false}, {"", false}};
+    open_session(w);
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        char fields[4096], wanted[256];
+        snprintf(fields, sizeof fields, "%straceparent: %s\r\ntracestate: a=1\r\n", w->ticket,
+            ROWS[i].parent);
+        request(w, "POST /mcp", fields, PING);
+        snprintf(wanted, sizeof wanted, "traceparent: %s\r\n", ROWS[i].parent);
+        assert_int_equal(has(w, REPLICA, wanted), ROWS[i].goes_on);
+        assert_int_equal(has(w, REPLICA, "tracestate: a=1\r\n"), ROWS[i].goes_on);
+        assert_true(has(w, REPLICA, "traceparent: "));
+        answer_with(w, "200 OK", "", "{}");
+    }
+}
+
 /* --- old SSE --- */
 
 static void an_endpoint_is_announced_to_a_client_that_named_no_host(void **state)
@@ -438,6 +472,7 @@ int main(void)
         TEST(an_id_with_a_blank_is_ended_where_it_came_from),
         TEST(an_id_that_is_not_ascii_is_ended_and_its_answer_read_within_a_bound),
         TEST(a_head_says_over_what_and_for_whom_it_came),
+        TEST(only_a_sound_trace_goes_on),
         TEST(an_endpoint_is_announced_to_a_client_that_named_no_host),
         TEST(a_message_address_says_what_it_takes),
         TEST(what_may_be_an_endpoint_is_held_to_a_bound),
