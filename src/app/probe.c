@@ -158,6 +158,10 @@ static int probe(struct run *r)
     r->started_us = lp_clock_mono_us();
     r->shows_progress = isatty(STDERR_FILENO);
     int status = lp_client_loop_open(&r->settings->client, r->settings->url, NULL, &r->loop);
+    if (status == LP_EXIT_OK && r->settings->rest_s)
+        fprintf(stderr,
+            "limpet: this takes %u seconds: quiet streams and idle sessions are watched\n",
+            r->settings->rest_s + 10);
     if (status == LP_EXIT_OK)
         status = lp_client_loop_run(&r->loop);
     wipe_progress(r);

@@ -46,6 +46,7 @@ static void finish(struct lp_ask *ask)
 {
     struct lp_reply *reply = &ask->reply;
     uint64_t silence = reply->head_us ? now_us(ask) - reply->last_us : 0;
+    reply->end_us = now_us(ask);
     reply->quiet_us = silence > reply->quiet_us ? silence : reply->quiet_us;
     lp_list_remove(&ask->node);
     ask->args.done(ask->args.ctx, reply);

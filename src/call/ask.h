@@ -33,6 +33,7 @@ struct lp_reply {
     uint64_t sent_us;  /* when its head was sent */
     uint64_t head_us;  /* when the answer's head came; 0: it did not */
     uint64_t last_us;  /* when the last byte came */
+    uint64_t end_us;   /* when it was over */
     uint64_t quiet_us; /* the longest silence of a stream, its end included */
 };
 

@@ -18,7 +18,7 @@ enum {
     STREAMS = 6, /* sessions whose GET is tried */
     MORE = 60,   /* sessions or openings when a verdict hangs on them */
     MORE_TIMES = 2,
-    QUESTION_MS = 2000,
+    QUESTION_MS = 1500,
     GRACE_MS = 700, /* between the end of the time and the end of the probe, for DELETE */
     BESIDE = 4,     /* sessions of old SSE beside the probed endpoint */
     OLD_SSE_WIDTH = 6,
@@ -26,10 +26,11 @@ enum {
 };
 
 /* Shares of the budget by which a phase has to be over. */
-static const double ROWS_SHARE = 0.45;
-static const double ARMS_SHARE = 0.70;
-static const double MORE_SHARE = 0.80;
-static const double STREAMS_SHARE = 0.90;
+static const double FIRST_SHARE = 0.25;
+static const double ROWS_SHARE = 0.55;
+static const double ARMS_SHARE = 0.75;
+static const double MORE_SHARE = 0.82;
+static const double STREAMS_SHARE = 0.92;
 
 static void enter(struct lp_probe *probe, enum lp_probe_phase phase);
 
@@ -215,24 +216,22 @@ static void ask_unknown_delete(struct lp_probe *probe)
             .done = on_unknown_delete});
 }
 
+static void ask_missing(struct lp_probe *probe);
+
 static void on_missing(void *ctx, const struct lp_reply *reply)
 {
     struct lp_probe *probe = ctx;
-    bool is_fault = lp_probe_is_fault(reply) && reply->answer.error != LP_EREFUSED;
+    bool is_fault = lp_probe_is_fault(reply) && reply->answer.status;
     probe->seen.missing = reply->answer;
     drop_session(probe, reply->session_id);
-    if (is_fault && ++probe->tries < LP_PROBE_TRIES) {
-        struct lp_ask_args args = ping(probe, LP_SPAN(""));
-        args.done = on_missing;
-        (void)ask(probe, args);
-    }
+    if (is_fault && ++probe->missing_tries < LP_PROBE_TRIES)
+        ask_missing(probe);
     answered(probe);
 }
 
 static void ask_missing(struct lp_probe *probe)
 {
     struct lp_ask_args args = ping(probe, LP_SPAN(""));
-    probe->tries = 0;
     args.done = on_missing;
     (void)ask(probe, args);
 }
@@ -242,12 +241,12 @@ static void ask_unknown(struct lp_probe *probe);
 static void on_unknown(void *ctx, const struct lp_reply *reply)
 {
     struct lp_probe *probe = ctx;
-    bool is_fault = lp_probe_is_fault(reply) && reply->answer.error != LP_EREFUSED;
+    bool is_fault = lp_probe_is_fault(reply) && reply->answer.status;
     probe->seen.unknown = reply->answer;
     if (is_fault && ++probe->tries < LP_PROBE_TRIES)
         ask_unknown(probe);
-    else
-        ask_missing(probe);
+    if (!is_fault)
+        lp_probe_note_pace(probe, reply);
     answered(probe);
 }
 
@@ -391,6 +390,8 @@ static void begin_streams(struct lp_probe *probe)
         lp_probe_session_stream(LP_CONTAINER(node, struct lp_probe_session, node));
     if (!probe->seen.is_modern && !probe->seen.is_old_sse) {
         ask_unknown_delete(probe);
+        if (!probe->seen.unknown.status)
+            ask_unknown(probe); /* was it chance that nothing came? */
         add_task(probe, (struct lp_probe_task){.job = LP_JOB_ORIGIN});
     }
     if (probe->sse_url[0] && !probe->seen.is_old_sse)
@@ -414,6 +415,26 @@ static void begin_endings(struct lp_probe *probe)
             lp_probe_session_end(s);
     }
     probe->questions--;
+}
+
+/* --- the long test --- */
+
+/* It says something only where sessions hold in the first place. */
+static bool wants_rest(const struct lp_probe *probe)
+{
+    struct lp_rate fresh = lp_rate_of(&probe->seen, LP_ARM_FRESH, false);
+    bool is_plain = !probe->seen.is_modern && !probe->seen.is_old_sse;
+    return probe->args.rest_s && !probe->is_hurried && is_plain && fresh.ok && !fresh.lost;
+}
+
+static void begin_rest(struct lp_probe *probe)
+{
+    uint64_t rest_us = (uint64_t)probe->args.rest_s * 1000000;
+    probe->phase_end_us = now_us(probe) + rest_us + probe->budget_us;
+    if (lp_fetcher_timer_set(
+            probe->args.fetcher, &probe->alarm, rest_us + probe->budget_us + GRACE_MS * 1000))
+        probe->is_hurried = true;
+    lp_probe_rest_plan(probe);
 }
 
 /* --- phases --- */
@@ -441,14 +462,16 @@ static void begin_phase(struct lp_probe *probe)
         ask_discover(probe);
         break;
     case LP_PROBE_QUESTIONS:
-        probe->tries = 0;
+        probe->tries = probe->missing_tries = 0;
         ask_unknown(probe);
+        ask_missing(probe);
         break;
     case LP_PROBE_FIRST:
-        set_share(probe, ROWS_SHARE);
+        set_share(probe, FIRST_SHARE);
         plan_first(probe);
         break;
     case LP_PROBE_ROWS:
+        set_share(probe, ROWS_SHARE);
         plan_rows(probe);
         break;
     case LP_PROBE_ARMS:
@@ -466,6 +489,9 @@ static void begin_phase(struct lp_probe *probe)
         break;
     case LP_PROBE_ENDINGS:
         begin_endings(probe);
+        break;
+    case LP_PROBE_REST:
+        begin_rest(probe);
         break;
     default:
         break;
@@ -496,7 +522,8 @@ static void leave_phase(struct lp_probe *probe)
         enter(probe, LP_PROBE_FIRST);
     } else if (probe->phase == LP_PROBE_MORE && plan_more(probe)) {
         tell(probe);
-    } else if (probe->phase == LP_PROBE_ENDINGS) {
+    } else if (probe->phase == LP_PROBE_REST ||
+        (probe->phase == LP_PROBE_ENDINGS && !wants_rest(probe))) {
         end_probe(probe);
     } else {
         enter(probe, probe->phase + 1);
@@ -538,7 +565,7 @@ static void on_alarm(void *ctx)
 {
     struct lp_probe *probe = ctx;
     probe->seen.is_cut_short = true;
-    probe->seen.left += probe->running;
+    probe->seen.left += lp_probe_sessions_left(probe);
     end_probe(probe);
 }
 

@@ -1,5 +1,6 @@
 /* Inside the probe: its phases (probe.c), the sessions of Streamable HTTP (probe_session.c), those
- * of old SSE (probe_sse.c), and how answers are noted (probe_note.c). */
+ * of old SSE (probe_sse.c), the long test (probe_rest.c), and how answers are noted (probe_note.c).
+ */
 #ifndef LP_CALL_PROBE_PRIV_H
 #define LP_CALL_PROBE_PRIV_H
 
@@ -38,7 +39,8 @@ enum lp_probe_job {
     LP_JOB_ALONE,   /* as COOKIE, with one cookie only */
     LP_JOB_ORIGIN,  /* OPENING with an Origin field */
     LP_JOB_BESIDE,  /* old SSE beside the probed endpoint */
-    LP_JOB_REST,    /* a session that is asked once more after a rest */
+    LP_JOB_REST,    /* a session that is asked once, after a rest */
+    LP_JOB_QUIET,   /* a session whose stream is watched */
 };
 
 struct lp_probe_task {
@@ -92,8 +94,9 @@ struct lp_probe {
     uint32_t lane;
     uint32_t source; /* ELSEWHERE: the next one */
     uint32_t more;
-    uint32_t questions; /* that wait for their answers */
-    uint32_t tries;
+    uint32_t questions;     /* that wait for their answers */
+    uint32_t tries;         /* of discover, then of the unknown id */
+    uint32_t missing_tries; /* of no id */
     uint32_t checks;
     uint32_t pace_count;
     uint32_t pace_us[LP_PROBE_PACE_MAX];
@@ -139,8 +142,22 @@ void lp_probe_session_begin(struct lp_probe *probe, const struct lp_probe_task *
 void lp_probe_session_stream(struct lp_probe_session *session);
 /* DELETE, and then it is over. */
 void lp_probe_session_end(struct lp_probe_session *session);
+/* How many are open at the server. */
+uint32_t lp_probe_sessions_left(const struct lp_probe *probe);
 /* Frees all. */
 void lp_probe_sessions_free(struct lp_probe *probe);
+
+/* GET, DELETE and the like: deletes the session if there is one, and ends it. */
+void lp_probe_session_leave(struct lp_probe_session *session);
+/* What every question of the session carries. */
+struct lp_ask_args lp_probe_session_args(struct lp_probe_session *session);
+
+/* --- probe_rest.c --- */
+
+/* The tasks of the long test. */
+void lp_probe_rest_plan(struct lp_probe *probe);
+/* REST and QUIET, from `initialized` on. */
+void lp_probe_rest_begin(struct lp_probe_session *session);
 
 /* --- probe_sse.c --- */
 

@@ -17,6 +17,7 @@ enum {
     SHORT_CALLS = 2,
     ALONE_CALLS = 8,
     CHECKS = 4,
+    CHECK_MS = 1500,
     DELETE_TRIES = 24, /* where the server is quick */
     DELETE_TRIES_SLOW = 4,
     QUICK_US = 30000,
@@ -38,7 +39,6 @@ enum {
 
 static void open_session(struct lp_probe_session *s);
 static void next_call(struct lp_probe_session *s);
-static void leave(struct lp_probe_session *s);
 
 static void session_free(struct lp_probe_session *s)
 {
@@ -65,7 +65,7 @@ static bool is_arm(const struct lp_probe_session *s, enum lp_seen_arm arm)
     return s->task.job != LP_JOB_OPENING && s->task.arm == arm;
 }
 
-static struct lp_ask_args args_of(struct lp_probe_session *s)
+struct lp_ask_args lp_probe_session_args(struct lp_probe_session *s)
 {
     struct lp_ask_args args = {.method = LP_METHOD_POST,
         .session = lp_span(s->id, s->id_len),
@@ -91,13 +91,16 @@ static void on_initialized(void *ctx, const struct lp_reply *reply)
 {
     struct lp_probe_session *s = ctx;
     if (lp_probe_is_fault(reply) && ++s->tries < LP_PROBE_TRIES) {
-        struct lp_ask_args args = args_of(s);
+        struct lp_ask_args args = lp_probe_session_args(s);
         args.body = LP_SPAN(INITIALIZED);
         args.done = on_initialized;
         ask(s, &args);
         return;
     }
-    next_call(s);
+    if (s->task.job == LP_JOB_REST || s->task.job == LP_JOB_QUIET)
+        lp_probe_rest_begin(s);
+    else
+        next_call(s);
 }
 
 static void begin_row(struct lp_probe_session *s)
@@ -109,7 +112,7 @@ static void begin_row(struct lp_probe_session *s)
 
 static void say_initialized(struct lp_probe_session *s)
 {
-    struct lp_ask_args args = args_of(s);
+    struct lp_ask_args args = lp_probe_session_args(s);
     s->tries = 0;
     begin_row(s);
     args.body = LP_SPAN(INITIALIZED);
@@ -191,14 +194,14 @@ static void on_opened(void *ctx, const struct lp_reply *reply)
         memcpy(s->id, reply->session_id.ptr, s->id_len);
     note_opening(s, reply);
     if (s->task.job == LP_JOB_OPENING || s->task.job == LP_JOB_ORIGIN)
-        leave(s);
+        lp_probe_session_leave(s);
     else
         say_initialized(s);
 }
 
 static void open_session(struct lp_probe_session *s)
 {
-    struct lp_ask_args args = args_of(s);
+    struct lp_ask_args args = lp_probe_session_args(s);
     args.version = args.session = LP_SPAN("");
     args.body = LP_SPAN(INITIALIZE);
     args.rpc_id = LP_SPAN("0");
@@ -218,7 +221,7 @@ static void after_calls(struct lp_probe_session *s)
     if (s->task.job == LP_JOB_ALONE && s->calls_done)
         s->probe->seen.suffices[s->task.cookie] = s->calls_done == ALONE_CALLS;
     if (!s->task.wants_stream) {
-        leave(s);
+        lp_probe_session_leave(s);
         return;
     }
     s->is_parked = true;
@@ -264,7 +267,7 @@ static void next_call(struct lp_probe_session *s)
         return;
     }
     uint32_t number = s->calls_left--;
-    struct lp_ask_args args = args_of(s);
+    struct lp_ask_args args = lp_probe_session_args(s);
     if (probe->seen.is_modern)
         snprintf(body, sizeof body, MODERN, number);
     else
@@ -310,7 +313,7 @@ static void on_streamed(void *ctx, const struct lp_reply *reply)
 
 void lp_probe_session_stream(struct lp_probe_session *s)
 {
-    struct lp_ask_args args = args_of(s);
+    struct lp_ask_args args = lp_probe_session_args(s);
     args.method = LP_METHOD_GET;
     args.lane = 0;
     args.timeout_ms = HEAD_MS;
@@ -338,9 +341,10 @@ static void on_checked(void *ctx, const struct lp_reply *reply)
 /* Is a session really over after an accepted DELETE? */
 static void check(struct lp_probe_session *s)
 {
-    struct lp_ask_args args = args_of(s);
+    struct lp_ask_args args = lp_probe_session_args(s);
     args.body = LP_SPAN("{\"jsonrpc\":\"2.0\",\"id\":\"after\",\"method\":\"ping\"}");
     args.rpc_id = LP_SPAN("\"after\"");
+    args.timeout_ms = CHECK_MS;
     args.done = on_checked;
     ask(s, &args);
 }
@@ -348,7 +352,7 @@ static void check(struct lp_probe_session *s)
 static void tally_delete(struct lp_probe_session *s, const struct lp_reply *reply, bool is_fine)
 {
     struct lp_seen *seen = &s->probe->seen;
-    bool is_counted = s->task.job != LP_JOB_ORIGIN && s->task.arm == LP_ARM_FRESH &&
+    bool is_counted = s->task.job < LP_JOB_ORIGIN && s->task.arm == LP_ARM_FRESH &&
         (s->tries == 0 || !s->is_tallied);
     if (!is_counted || (lp_probe_is_fault(reply) && s->tries + 1 < LP_PROBE_TRIES))
         return;
@@ -365,11 +369,15 @@ static void on_deleted(void *ctx, const struct lp_reply *reply)
     struct lp_probe_session *s = ctx;
     struct lp_probe *probe = s->probe;
     uint16_t status = reply->answer.status;
-    bool is_fine = status >= 200 && status < 300;
+    bool is_page = reply->answer.media == LP_MEDIA_HTML;
+    bool is_fine = status >= 200 && status < 300 && !is_page;
     bool is_first = s->tries == 0;
+    bool has_died = s->task.job == LP_JOB_QUIET && lp_probe_mark(probe, reply) == LP_MARK_LOST;
     uint32_t limit = lp_probe_pace(probe) < QUICK_US ? DELETE_TRIES : DELETE_TRIES_SLOW;
+    is_fine |= has_died;
     tally_delete(s, reply, is_fine);
-    if (is_fine && is_first && s->task.job == LP_JOB_ROW && probe->checks < CHECKS) {
+    bool may_check = is_fine && is_first && s->task.job == LP_JOB_ROW;
+    if (may_check && probe->seen.unknown.status && probe->checks < CHECKS) {
         probe->checks++;
         check(s);
     } else if (!is_fine && status != 405 && status != 501 && ++s->tries < limit) {
@@ -382,13 +390,13 @@ static void on_deleted(void *ctx, const struct lp_reply *reply)
 
 static void delete_session(struct lp_probe_session *s)
 {
-    struct lp_ask_args args = args_of(s);
+    struct lp_ask_args args = lp_probe_session_args(s);
     args.method = LP_METHOD_DELETE;
     args.done = on_deleted;
     ask(s, &args);
 }
 
-static void leave(struct lp_probe_session *s)
+void lp_probe_session_leave(struct lp_probe_session *s)
 {
     s->tries = 0;
     if (s->id_len)
@@ -401,7 +409,7 @@ void lp_probe_session_end(struct lp_probe_session *s)
 {
     s->is_parked = false;
     s->probe->running++;
-    leave(s);
+    lp_probe_session_leave(s);
 }
 
 /* --- the beginning --- */
@@ -441,6 +449,15 @@ void lp_probe_session_begin(struct lp_probe *probe, const struct lp_probe_task *
         next_call(s);
     else
         end(s);
+}
+
+uint32_t lp_probe_sessions_left(const struct lp_probe *probe)
+{
+    uint32_t count = 0;
+    const struct lp_list *node = probe->sessions.next;
+    for (; node != &probe->sessions; node = node->next)
+        count += LP_CONTAINER(node, struct lp_probe_session, node)->id_len > 0;
+    return count;
 }
 
 void lp_probe_sessions_free(struct lp_probe *probe)

@@ -425,6 +425,48 @@ test('the table of answers: 409, DELETE without Allow (STA-13)', async t => {
   assert.equal(page.stdout.match(/ wrong$/gm).length, 3);
 });
 
+// A server whose sessions end when they were idle for `limit` ms, and whose streams say nothing.
+function forgetful(t, limit) {
+  const used = new Map();
+  return serve(t, (request, response, body) => {
+    const json = body ? JSON.parse(body) : {};
+    const id = request.headers['mcp-session-id'];
+    const fields = { 'content-type': 'application/json' };
+    const result = JSON.stringify({ jsonrpc: '2.0', id: json.id,
+      result: { protocolVersion: '2025-11-25' } });
+    if (json.method === 'initialize') {
+      used.set(String(used.size), Date.now());
+      return response.writeHead(200, { ...fields, 'mcp-session-id': String(used.size - 1) })
+        .end(result);
+    }
+    const isKnown = Date.now() - used.get(id) < limit;
+    if (!isKnown) return response.writeHead(id === undefined ? 400 : 404).end();
+    if (request.method === 'GET') {
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
+      return undefined;
+    }
+    used.set(id, request.method === 'DELETE' ? 0 : Date.now());
+    return json.id === undefined ? response.writeHead(202).end()
+      : response.writeHead(200, fields).end(result);
+  });
+}
+
+test('after a rest: the session is forgotten, the quiet stream cut (STR-04, DEP idle)', async t => {
+  const server = new URL(await forgetful(t, 2500));
+  const url = await haproxy(t, [server.host], { backend: 'timeout server 4s' });
+  const { code, stdout, stderr } = await limpet(['--json', '--rest', '8', url]);
+  const seen = JSON.parse(stdout);
+  assert.equal(code, 1);
+  assert.match(stderr, /this takes 18 seconds/);
+  is(seen, 'broken', 'idle-loss', 'not-needed');
+  assert.ok(seen.findings.includes('idle-cut'));
+  assert.equal(seen.rest.session_alive_s, 2);
+  assert.equal(seen.rest.session_lost_s, 3);
+  assert.equal(seen.rest.streams_cut_ms.length, 3);
+  for (const ms of seen.rest.streams_cut_ms) assert.ok(ms > 3500 && ms < 4800, `${ms} ms`);
+  assert.equal(seen.arms.fresh.lost, 0);
+});
+
 suite('the command', () => {
   test('the page is 80 columns wide and says what to do', async t => {
     const url = await haproxy(t, await limpetReplicas(t, 2), { backend: 'balance roundrobin' });
