@@ -104,6 +104,27 @@ int lp_buf_printf(struct lp_buf *buf, const char *fmt, ...)
     return LP_OK;
 }
 
+int lp_buf_join(struct lp_buf *buf, const struct lp_span *parts, size_t count)
+{
+    size_t len = 0;
+    char *room;
+    for (size_t i = 0; i < count; i++) {
+        if (parts[i].len > buf->max - len)
+            return LP_ELIMIT;
+        len += parts[i].len;
+    }
+    int err = lp_buf_reserve(buf, len, &room);
+    if (err)
+        return err;
+    for (size_t i = 0; i < count; i++) {
+        if (parts[i].len)
+            memcpy(room, parts[i].ptr, parts[i].len);
+        room += parts[i].len;
+    }
+    lp_buf_commit(buf, len);
+    return LP_OK;
+}
+
 void lp_buf_consume(struct lp_buf *buf, size_t n)
 {
     LP_ASSERT(n <= buf->len);

@@ -29,6 +29,14 @@ void lp_buf_release(struct lp_buf *buf);
 /* Appends all or nothing. LP_ELIMIT when `max` would be passed, LP_ENOMEM. */
 LP_MUST int lp_buf_append(struct lp_buf *buf, struct lp_span bytes);
 
+/* Appends the parts one behind the other, all or nothing; errors as lp_buf_append. */
+LP_MUST int lp_buf_join(struct lp_buf *buf, const struct lp_span *parts, size_t count);
+
+/* The same with the parts written out: LP_JOIN(buf, LP_SPAN("a"), b, c). */
+#define LP_JOIN(buf, ...)                                                                          \
+    lp_buf_join(buf, (const struct lp_span[]){__VA_ARGS__},                                        \
+        sizeof((const struct lp_span[]){__VA_ARGS__}) / sizeof(struct lp_span))
+
 /* Room for `n` more bytes at *ret_room, to be filled and then taken with lp_buf_commit. */
 LP_MUST int lp_buf_reserve(struct lp_buf *buf, size_t n, char **ret_room);
 void lp_buf_commit(struct lp_buf *buf, size_t n);

@@ -106,7 +106,7 @@ int lp_calls_start(
         return err ? err : LP_ELIMIT;
     call->id = id;
     call->client = client;
-    call->serial = call->number = ++client->number;
+    call->number = ++client->number;
     call->epoch = client->epoch;
     call->ops = args->ops;
     call->ctx = args->ctx;
@@ -133,29 +133,34 @@ int lp_calls_start(
 
 /* --- its message --- */
 
-static int write_message(struct lp_call *call, struct lp_buf *out)
+int lp_calls_write_message(struct lp_client *client, uint64_t number, struct lp_span method,
+    const struct lp_params *params)
 {
-    int err = lp_buf_printf(
-        out, "{\"jsonrpc\":\"2.0\",\"id\":%llu,\"method\":", (unsigned long long)call->number);
+    struct lp_buf *out = &client->room;
+    char id[32] = "";
+    bool has_params = params->given.len || params->token.len || client->is_modern;
+    if (number)
+        snprintf(id, sizeof id, "\"id\":%llu,", (unsigned long long)number);
+    lp_buf_clear(out);
+    int err =
+        LP_JOIN(out, LP_SPAN("{\"jsonrpc\":\"2.0\","), lp_span_str(id), LP_SPAN("\"method\":"));
     if (!err)
-        err = lp_json_quote(out, call->method);
-    struct lp_params params = {.given = call->params,
-        .token = call->adds_token ? call->token : LP_SPAN(""),
-        .inputs = call->inputs};
-    bool has_params = params.given.len || params.token.len || call->client->is_modern;
+        err = lp_json_quote(out, method);
     if (!err && has_params)
         err = lp_buf_append(out, LP_SPAN(",\"params\":"));
     if (!err && has_params)
-        err = lp_modern_write_params(call->client, &params, out);
+        err = lp_modern_write_params(client, params, out);
     return err ? err : lp_buf_append(out, LP_SPAN("}"));
 }
 
 int lp_call_send(struct lp_call *call)
 {
     struct lp_client *client = call->client;
+    struct lp_params params = {.given = call->params,
+        .token = call->adds_token ? call->token : LP_SPAN(""),
+        .inputs = call->inputs};
     LP_ASSERT(!call->exchange);
-    lp_buf_clear(&client->room);
-    int err = write_message(call, &client->room);
+    int err = lp_calls_write_message(client, call->number, call->method, &params);
     struct lp_exchange_args args = {.kind = LP_EXCHANGE_CALL,
         .call = call,
         .method = call->method,
@@ -221,14 +226,9 @@ void lp_call_fail(struct lp_call *call, const struct lp_client_failure *why)
 
 void lp_calls_fail_all(struct lp_client *client, const struct lp_client_failure *why)
 {
-    /* Only those that are there now: an owner may ask anew from within its call. */
-    uint64_t last = client->number;
-    while (!lp_list_empty(&client->calls_open)) {
-        struct lp_call *call = LP_CONTAINER(client->calls_open.next, struct lp_call, node);
-        if (call->serial > last)
-            break;
-        lp_call_fail(call, why);
-    }
+    LP_ASSERT(client->state == LP_CLIENT_CLOSING); /* so nobody can ask anew meanwhile */
+    while (!lp_list_empty(&client->calls_open))
+        lp_call_fail(LP_CONTAINER(client->calls_open.next, struct lp_call, node), why);
 }
 
 /* --- cancelling --- */
@@ -236,25 +236,22 @@ void lp_calls_fail_all(struct lp_client *client, const struct lp_client_failure 
 static void tell_cancelled(struct lp_call *call, struct lp_span reason)
 {
     struct lp_client *client = call->client;
-    struct lp_exchange *x;
-    bool is_told =
-        client->state == LP_CLIENT_OPEN && !client->is_modern && call->rpc != LP_RPC_INITIALIZE;
-    if (!is_told)
+    struct lp_buf params;
+    bool is_of_session = client->state == LP_CLIENT_OPEN && call->epoch == client->epoch;
+    if (!is_of_session || client->is_modern)
         return;
-    lp_buf_clear(&client->room);
-    int err = lp_buf_printf(&client->room,
-        "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/"
-        "cancelled\",\"params\":{\"requestId\":%llu",
-        (unsigned long long)call->number);
-    if (!err && reason.len)
-        err = lp_buf_append(&client->room, LP_SPAN(",\"reason\":"));
-    if (!err && reason.len)
-        err = lp_json_quote(&client->room, reason);
+    if (!reason.len)
+        reason = LP_SPAN("not wanted any more");
+    lp_buf_init(&params, LP_FETCH_BODY_MAX);
+    int err =
+        lp_buf_printf(&params, "{\"requestId\":%llu,\"reason\":", (unsigned long long)call->number);
     if (!err)
-        err = lp_buf_append(&client->room, LP_SPAN("}}"));
+        err = lp_json_quote(&params, reason);
     if (!err)
-        err = lp_client_say_message(
-            client, LP_SPAN("notifications/cancelled"), lp_buf_span(&client->room), &x);
+        err = lp_buf_append(&params, LP_SPAN("}"));
+    if (!err)
+        err = lp_client_notify(client, LP_SPAN("notifications/cancelled"), lp_buf_span(&params));
+    lp_buf_release(&params);
     if (err)
         lp_client_note(client, "the server was not told to cancel: %s", lp_error_sentence(err));
 }

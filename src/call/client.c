@@ -326,16 +326,6 @@ int lp_client_notify(struct lp_client *client, struct lp_span method, struct lp_
     struct lp_params given = {.given = params};
     if (client->state != LP_CLIENT_OPEN)
         return LP_EUSAGE;
-    lp_buf_clear(&client->room);
-    int err = lp_buf_append(&client->room, LP_SPAN("{\"jsonrpc\":\"2.0\",\"method\":"));
-    if (!err)
-        err = lp_json_quote(&client->room, method);
-    bool has_params = params.len || client->is_modern;
-    if (!err && has_params)
-        err = lp_buf_append(&client->room, LP_SPAN(",\"params\":"));
-    if (!err && has_params)
-        err = lp_modern_write_params(client, &given, &client->room);
-    if (!err)
-        err = lp_buf_append(&client->room, LP_SPAN("}"));
+    int err = lp_calls_write_message(client, 0, method, &given);
     return err ? err : lp_client_say_message(client, method, lp_buf_span(&client->room), &x);
 }

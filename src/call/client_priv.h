@@ -82,7 +82,6 @@ struct lp_resume {
 struct lp_call {
     lp_id id;
     struct lp_client *client;
-    uint64_t serial; /* grows from call to call */
     uint64_t number; /* its JSON-RPC id: another one for each round of inputs */
     uint32_t epoch;  /* of the session it belongs to */
     struct lp_arena text;
@@ -212,6 +211,10 @@ struct lp_call *lp_call_get(const struct lp_client *client, lp_id id);
 struct lp_call *lp_call_by_number(const struct lp_client *client, uint64_t number);
 /* Sends it (again). */
 LP_MUST int lp_call_send(struct lp_call *call);
+struct lp_params;
+/* Writes a request, or a notification when `number` is 0, into the client's room. */
+LP_MUST int lp_calls_write_message(struct lp_client *client, uint64_t number, struct lp_span method,
+    const struct lp_params *params);
 /* Its end, once; the memory is gone before the owner hears of it. */
 void lp_call_answer(struct lp_call *call, struct lp_span message);
 void lp_call_fail(struct lp_call *call, const struct lp_client_failure *why);

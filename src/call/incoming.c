@@ -101,15 +101,8 @@ static void say_answer(
     struct lp_exchange *x;
     struct lp_buf text;
     lp_buf_init(&text, LP_FETCH_BODY_MAX);
-    int err = lp_buf_append(&text, LP_SPAN("{\"jsonrpc\":\"2.0\",\"id\":"));
-    if (!err)
-        err = lp_buf_append(&text, token);
-    if (!err)
-        err = lp_buf_printf(&text, ",\"%s\":", member);
-    if (!err)
-        err = lp_buf_append(&text, value);
-    if (!err)
-        err = lp_buf_append(&text, LP_SPAN("}"));
+    int err = LP_JOIN(&text, LP_SPAN("{\"jsonrpc\":\"2.0\",\"id\":"), token, LP_SPAN(",\""),
+        lp_span_str(member), LP_SPAN("\":"), value, LP_SPAN("}"));
     if (!err)
         err = lp_client_say_message(client, LP_SPAN(""), lp_buf_span(&text), &x);
     lp_buf_release(&text);

@@ -94,35 +94,23 @@ void lp_inputs_answered(struct lp_client *client, struct lp_asked *asked, struct
     if (!call)
         return;
     struct lp_buf *out = &call->input_answers;
-    int err = out->len ? lp_buf_append(out, LP_SPAN(",")) : LP_OK;
-    if (!err)
-        err = lp_buf_append(out, lp_span(asked->token, asked->token_len));
-    if (!err)
-        err = lp_buf_append(out, LP_SPAN(":"));
-    if (!err)
-        err = lp_buf_append(out, result);
-    if (err)
+    struct lp_span comma = out->len ? LP_SPAN(",") : LP_SPAN("");
+    if (LP_JOIN(out, comma, lp_span(asked->token, asked->token_len), LP_SPAN(":"), result))
         fail(call, "the answers are too large");
 }
 
 static int write_inputs(struct lp_call *call)
 {
     struct lp_buf text;
+    struct lp_span answers = lp_buf_span(&call->input_answers);
+    struct lp_span state = call->request_state;
     lp_buf_init(&text, LP_FETCH_BODY_MAX);
     int err = LP_OK;
-    if (call->input_answers.len) {
-        err = lp_buf_append(&text, LP_SPAN("\"inputResponses\":{"));
-        if (!err)
-            err = lp_buf_append(&text, lp_buf_span(&call->input_answers));
-        if (!err)
-            err = lp_buf_append(&text, LP_SPAN("}"));
-    }
-    if (!err && text.len && call->request_state.len)
-        err = lp_buf_append(&text, LP_SPAN(","));
-    if (!err && call->request_state.len)
-        err = lp_buf_append(&text, LP_SPAN("\"requestState\":"));
-    if (!err)
-        err = lp_buf_append(&text, call->request_state);
+    if (answers.len)
+        err = LP_JOIN(&text, LP_SPAN("\"inputResponses\":{"), answers, LP_SPAN("}"));
+    if (!err && state.len)
+        err = LP_JOIN(
+            &text, text.len ? LP_SPAN(",") : LP_SPAN(""), LP_SPAN("\"requestState\":"), state);
     if (!err)
         err = lp_arena_dup(&call->text, lp_buf_span(&text), &call->inputs);
     lp_buf_release(&text);

@@ -19,10 +19,7 @@ static int append_member(
     memcpy(name, key + 1, len);
     if (!value.len || lp_member(meta, lp_span(name, len)).len)
         return LP_OK; /* the owner has said it already */
-    int err = out->len ? lp_buf_append(out, LP_SPAN(",")) : LP_OK;
-    if (!err)
-        err = lp_buf_append(out, lp_span_str(key));
-    return err ? err : lp_buf_append(out, value);
+    return LP_JOIN(out, out->len ? LP_SPAN(",") : LP_SPAN(""), lp_span_str(key), value);
 }
 
 static int write_meta(const struct lp_client *client, const struct lp_params *params,
@@ -47,55 +44,29 @@ static bool is_empty_object(struct lp_span json)
     return true;
 }
 
-/* `{` of the object at `at`, then the new members, then the object's own. */
-static int put_into(
-    struct lp_buf *out, struct lp_span object, struct lp_span before, struct lp_span members)
+/* What parts new members from an object's own. */
+static struct lp_span comma_before(struct lp_span object)
 {
-    int err = lp_buf_append(out, LP_SPAN("{"));
-    if (!err)
-        err = lp_buf_append(out, before);
-    if (!err)
-        err = lp_buf_append(out, members);
-    bool needs_comma = (before.len || members.len) && !is_empty_object(object);
-    if (!err && needs_comma)
-        err = lp_buf_append(out, LP_SPAN(","));
-    return err ? err : lp_buf_append(out, lp_span_from(object, 1));
+    return is_empty_object(object) ? LP_SPAN("") : LP_SPAN(",");
 }
 
+/* The new members of params and of its _meta, put in front of the owner's own. */
 static int write_with_meta(
     const struct lp_params *params, struct lp_span meta, struct lp_span extra, struct lp_buf *out)
 {
-    static const struct lp_span NOTHING = {"{}", 2};
-    struct lp_span given = params->given.len ? params->given : NOTHING;
-    size_t open = lp_span_find(given, '{');
-    given = lp_span_from(given, open);
-    struct lp_buf members;
-    lp_buf_init(&members, LP_FETCH_BODY_MAX);
-    int err = lp_buf_append(&members, params->inputs);
-    if (!err && meta.len) { /* the new ones go into the owner's _meta */
-        struct lp_span until = lp_span(given.ptr, (size_t)(meta.ptr - given.ptr));
-        struct lp_span after = lp_span_from(given, until.len + meta.len);
-        err = lp_buf_append(out, LP_SPAN("{"));
-        if (!err)
-            err = lp_buf_append(out, lp_buf_span(&members));
-        if (!err && members.len)
-            err = lp_buf_append(out, LP_SPAN(","));
-        if (!err)
-            err = lp_buf_append(out, lp_span_from(until, 1));
-        if (!err)
-            err = put_into(out, meta, LP_SPAN(""), extra);
-        if (!err)
-            err = lp_buf_append(out, after);
-    } else if (!err) {
-        if (members.len && extra.len)
-            err = lp_buf_append(&members, LP_SPAN(","));
-        if (!err && extra.len)
-            err = lp_buf_printf(&members, "\"_meta\":{%.*s}", (int)extra.len, extra.ptr);
-        if (!err)
-            err = put_into(out, given, LP_SPAN(""), lp_buf_span(&members));
-    }
-    lp_buf_release(&members);
-    return err;
+    struct lp_span given = params->given.len ? params->given : LP_SPAN("{}");
+    given = lp_span_from(given, lp_span_find(given, '{'));
+    struct lp_span own = lp_span_from(given, 1);
+    struct lp_span inputs = params->inputs;
+    struct lp_span comma = inputs.len ? LP_SPAN(",") : LP_SPAN("");
+    if (!meta.len)
+        return LP_JOIN(out, LP_SPAN("{"), inputs, extra.len ? comma : LP_SPAN(""),
+            extra.len ? LP_SPAN("\"_meta\":{") : LP_SPAN(""), extra,
+            extra.len ? LP_SPAN("}") : LP_SPAN(""), comma_before(given), own);
+    struct lp_span until = lp_span(own.ptr, (size_t)(meta.ptr - own.ptr));
+    struct lp_span after = lp_span_from(own, until.len + meta.len);
+    return LP_JOIN(out, LP_SPAN("{"), inputs, comma, until, LP_SPAN("{"), extra,
+        extra.len ? comma_before(meta) : LP_SPAN(""), lp_span_from(meta, 1), after);
 }
 
 int lp_modern_write_params(

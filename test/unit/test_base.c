@@ -100,6 +100,20 @@ static void a_buffer_keeps_its_ceiling(void **state)
     assert_null(lp_buf_span(&buf).ptr);
 }
 
+static void a_buffer_joins_all_or_nothing(void **state)
+{
+    (void)state;
+    struct lp_buf buf;
+    lp_buf_init(&buf, 10);
+    assert_int_equal(LP_JOIN(&buf, LP_SPAN("ab"), LP_SPAN(""), LP_SPAN("cdef")), LP_OK);
+    assert_int_equal(LP_JOIN(&buf, LP_SPAN("123"), LP_SPAN("45")), LP_ELIMIT);
+    assert_int_equal(LP_JOIN(&buf, LP_SPAN("123456"), LP_SPAN("78901")), LP_ELIMIT);
+    assert_int_equal(LP_JOIN(&buf, LP_SPAN("gh"), LP_SPAN("ij")), LP_OK);
+    assert_int_equal(LP_JOIN(&buf, LP_SPAN("")), LP_OK);
+    assert_true(lp_span_eq(lp_buf_span(&buf), LP_SPAN("abcdefghij")));
+    lp_buf_release(&buf);
+}
+
 static void a_buffer_consumes_in_front(void **state)
 {
     (void)state;
@@ -342,6 +356,7 @@ int main(void)
         cmocka_unit_test(spans_cut),
         cmocka_unit_test(spans_to_numbers),
         cmocka_unit_test(a_buffer_keeps_its_ceiling),
+        cmocka_unit_test(a_buffer_joins_all_or_nothing),
         cmocka_unit_test(a_buffer_consumes_in_front),
         cmocka_unit_test(a_buffer_prints),
         cmocka_unit_test(an_arena_resets_and_ends),
