@@ -68,10 +68,16 @@ int lp_client_new(const struct lp_client_args *args, struct lp_client **ret)
     return LP_OK;
 }
 
-static void forget_exchanges(struct lp_client *client)
+/* What is being said to the server may still arrive, unless `all` are to go. */
+static void drop_exchanges(struct lp_client *client, bool all)
 {
-    while (!lp_list_empty(&client->exchanges))
-        lp_exchange_drop(LP_CONTAINER(client->exchanges.next, struct lp_exchange, node));
+    struct lp_list *node = client->exchanges.next;
+    while (node != &client->exchanges) {
+        struct lp_exchange *x = LP_CONTAINER(node, struct lp_exchange, node);
+        node = node->next;
+        if (all || (x->kind != LP_EXCHANGE_SAY && !x->is_orphan))
+            lp_exchange_drop(x);
+    }
 }
 
 static void say_nothing(void *ctx, lp_id asked)
@@ -90,7 +96,7 @@ void lp_client_free(struct lp_client *client)
     lp_asked_drop(client, 0);
     while (!lp_list_empty(&client->calls_open))
         lp_call_drop(LP_CONTAINER(client->calls_open.next, struct lp_call, node));
-    forget_exchanges(client);
+    drop_exchanges(client, true);
     lp_fetcher_timer_cancel(client->fetcher, &client->stream_timer);
     lp_fetcher_timer_cancel(client->fetcher, &client->step_timer);
     lp_slab_fini(&client->calls);
@@ -272,7 +278,7 @@ static void say_closed(struct lp_client *client)
 {
     client->state = LP_CLIENT_IDLE;
     forget_session(client);
-    forget_exchanges(client);
+    drop_exchanges(client, true);
     client->ops->closed(client->ctx);
 }
 
@@ -314,6 +320,7 @@ void lp_client_close(struct lp_client *client)
     lp_login_drop_all(client);
     lp_stream_close(client);
     lp_calls_fail_all(client, &why);
+    drop_exchanges(client, false);
     if (!had_session || !delete_session(client))
         say_closed(client);
 }

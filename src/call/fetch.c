@@ -532,7 +532,7 @@ int lp_fetch_start(struct lp_fetcher *fetcher, const struct lp_fetch_args *args,
     int err = check_fields(args);
     struct lp_fetch *fetch = err ? NULL : lp_slab_new(&fetcher->fetches, &id);
     if (!fetch)
-        return err ? err : LP_ENOMEM;
+        return err ? err : LP_ELIMIT;
     fetch->id = id;
     fetch->fetcher = fetcher;
     lp_list_init(&fetch->node);

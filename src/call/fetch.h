@@ -100,7 +100,7 @@ struct lp_fetcher_args {
     const struct lp_shell *shell;
     const struct lp_target *target; /* must outlive the fetcher */
     struct lp_netlog *log;          /* NULL: none */
-    uint32_t fetches_max;           /* at once; 0: 1024 */
+    uint32_t fetches_max;           /* at once; 0: 4096 */
 };
 
 /* What is known of a fetch. */

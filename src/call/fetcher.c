@@ -7,7 +7,7 @@
 
 #include "call/fetch_priv.h"
 
-enum { FETCHES_MAX = 1024, IDLE_MAX = 64, COOKIE_MAX = 1 << 20, STALLED_US = 60000000 };
+enum { FETCHES_MAX = 4096, IDLE_MAX = 64, COOKIE_MAX = 1 << 20, STALLED_US = 60000000 };
 
 int lp_fetcher_new(const struct lp_fetcher_args *args, struct lp_fetcher **ret)
 {

@@ -1,0 +1,522 @@
+/* The client at its edges: messages that are hardly any, limits, owners that do things from within
+ * a callback, and what a caller may set. */
+#include "client_harness.h"
+
+#define URL "http://example.test:3000/mcp"
+
+static struct play *begin(void)
+{
+    struct play *p = play_new(URL, false);
+    p->s->target.suppress_notification_stream = true;
+    return p;
+}
+
+static void settle(struct play *p)
+{
+    lp_fetcher_settle(p->s->fetcher);
+}
+
+/* A call whose answer is a stream that is still open. */
+static lp_id open_stream(struct play *p)
+{
+    play_request(p, "tools/call", "{\"name\":\"a\"}");
+    lp_id conn = play_expect(p, "tools/call");
+    play_begin_events(p, conn, "");
+    return conn;
+}
+
+static void event(struct play *p, lp_id conn, const char *data)
+{
+    char text[8192];
+    snprintf(text, sizeof text, "data: %s\n\n", data);
+    play_event(p, conn, text);
+}
+
+static void test_messages_that_make_no_sense(void **state)
+{
+    (void)state;
+    static const char *const BAD[] = {"7", "[]", "[7]", "nonsense", "{}",
+        "{\"jsonrpc\":\"2.0\",\"id\":2}",
+        "{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":1,\"error\":{}}",
+        "{\"id\":2,\"id\":2,\"result\":1}"};
+    struct play *p = begin();
+    play_open_legacy(p);
+    lp_id conn = open_stream(p);
+    for (size_t i = 0; i < sizeof BAD / sizeof *BAD; i++) {
+        p->notes[0] = '\0';
+        event(p, conn, BAD[i]);
+        assert_true(text_has(p->notes, "is no JSON-RPC message"));
+    }
+    p->notes[0] = '\0';
+    event(p, conn, "{\"jsonrpc\":\"2.0\",\"id\":77,\"result\":1}");
+    event(p, conn, "{\"jsonrpc\":\"2.0\",\"id\":\"2\",\"result\":1}");
+    event(p, conn, "{\"jsonrpc\":\"2.0\",\"id\":null,\"result\":1}");
+    assert_true(text_has(p->notes, "nobody waits for"));
+    play_event(p, conn, "event: other\ndata: {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":1}\n\n");
+    play_event(p, conn, "event: endpoint\ndata: /elsewhere\n\n"); /* not this transport's */
+    assert_int_equal(p->answers + p->call_failures, 0);
+    event(p, conn,
+        "[{\"jsonrpc\":\"2.0\",\"method\":\"notifications/a\"},"
+        "{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":1}]");
+    assert_int_equal(p->answers, 1);
+    assert_int_equal(p->notifications, 1);
+    play_free(p);
+}
+
+static void test_long_names(void **state)
+{
+    (void)state;
+    char name[300], message[700];
+    struct play *p = begin();
+    play_open_legacy(p);
+    lp_id conn = open_stream(p);
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    snprintf(message, sizeof message, "{\"jsonrpc\":\"2.0\",\"method\":\"%s\"}", name);
+    event(p, conn, message); /* no method has such a name: left out */
+    assert_int_equal(p->notifications, 0);
+    snprintf(message, sizeof message, "{\"jsonrpc\":\"2.0\",\"id\":\"%s\",\"method\":\"%s\"}", name,
+        name);
+    event(p, conn, message);
+    assert_int_equal(p->asks, 1);
+    assert_string_equal(p->asked_method, "");
+    lp_client_answer_error(p->client, p->asked, -32601, LP_SPAN("no"));
+    settle(p);
+    assert_true(play_take(p) != 0);
+    assert_true(text_has(p->body, name)); /* its id goes back whole */
+    play_free(p);
+}
+
+static void test_cancelling_what_is_not_there(void **state)
+{
+    (void)state;
+    struct play *p = begin();
+    play_open_legacy(p);
+    lp_id conn = open_stream(p);
+    event(p, conn, "{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"roots/list\"}");
+    event(p, conn, "{\"jsonrpc\":\"2.0\",\"id\":6,\"method\":\"roots/list\"}");
+    event(p, conn,
+        "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/"
+        "cancelled\",\"params\":{\"requestId\":9}}");
+    assert_int_equal(p->asked_ends, 0);
+    event(p, conn,
+        "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/"
+        "cancelled\",\"params\":{\"requestId\":6}}");
+    assert_int_equal(p->asked_ends, 1);
+    event(p, conn,
+        "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":"
+        "{\"progressToken\":\"other\"}}");
+    event(p, conn, "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\"}");
+    assert_int_equal(p->progresses, 0);
+    assert_int_equal(p->notifications, 4);
+    lp_client_answer_error(p->client, 12345, 1, LP_SPAN("dead"));
+    settle(p);
+    play_expect_nothing(p);
+    play_free(p);
+}
+
+/* A token of the owner's own, and an owner that does not look at progress. */
+static void test_progress_of_an_own_token(void **state)
+{
+    (void)state;
+    static const struct lp_call_ops OPS = {.answer = play_answer, .failed = play_call_failed};
+    struct play *p = begin();
+    lp_id call;
+    p->s->target.timeout_ms = 1000;
+    play_open_legacy(p);
+    struct lp_call_args args = {.method = LP_SPAN("tools/call"),
+        .params = LP_SPAN(" \t{ \"_meta\" : {\"progressToken\":\"mine\"}, \"name\":\"a\"}"),
+        .wants_progress = true,
+        .ops = &OPS,
+        .ctx = p};
+    assert_int_equal(lp_client_request(p->client, &args, &call), LP_OK);
+    settle(p);
+    lp_id conn = play_expect(p, "\"params\": \t{ \"_meta\" : {\"progressToken\":\"mine\"}, ");
+    play_begin_events(p, conn, "");
+    for (int i = 0; i < 3; i++) {
+        shell_pass(p->s, 900);
+        event(p, conn,
+            "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":"
+            "{\"progressToken\":\"mine\",\"progress\":1}}");
+    }
+    assert_int_equal(p->notifications, 3);
+    assert_int_equal(p->call_failures, 0);
+    shell_pass(p->s, 1000);
+    assert_int_equal(p->call_failures, 1);
+    play_free(p);
+}
+
+static void test_a_call_without_a_time_out(void **state)
+{
+    (void)state;
+    struct play *p = begin();
+    lp_id call;
+    play_open_legacy(p);
+    struct lp_call_args args = {
+        .method = LP_SPAN("tools/call"), .timeout_ms = UINT32_MAX, .ops = &PLAY_CALL_OPS, .ctx = p};
+    assert_int_equal(lp_client_request(p->client, &args, &call), LP_OK);
+    settle(p);
+    lp_id conn = play_expect(p, "tools/call");
+    shell_pass(p->s, 86400000);
+    assert_int_equal(p->call_failures, 0);
+    play_json(p, conn, "", "{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}");
+    assert_int_equal(p->answers, 1);
+    play_free(p);
+}
+
+static void test_too_many(void **state)
+{
+    (void)state;
+    struct play *p = begin();
+    lp_id call;
+    play_open_legacy(p);
+    lp_id conn = open_stream(p);
+    for (int i = 0; i <= LP_CLIENT_ASKED_MAX; i++) {
+        char message[128];
+        snprintf(message, sizeof message,
+            "{\"jsonrpc\":\"2.0\",\"id\":%d,\"method\":\"roots/list\"}", i);
+        event(p, conn, message);
+    }
+    assert_int_equal(p->asks, LP_CLIENT_ASKED_MAX);
+    play_expect(p, "\"error\":{\"code\":-32603,\"message\":\"too many requests at once\"}");
+    struct lp_call_args args = {.method = LP_SPAN("ping"), .ops = &PLAY_CALL_OPS, .ctx = p};
+    int err = LP_OK;
+    int count = 0;
+    while (!err && count < LP_CLIENT_CALLS_MAX + 10) {
+        err = lp_client_request(p->client, &args, &call);
+        count += !err;
+    }
+    assert_int_equal(err, LP_ELIMIT);
+    assert_true(count > 500);
+    lp_client_close(p->client);
+    assert_int_equal(p->call_failures, count + 1);
+    play_free(p);
+}
+
+/* Half of an error answer is enough to fail on, and no more than 64 KiB of it is kept. */
+static void test_a_long_refusal(void **state)
+{
+    (void)state;
+    struct play *p = begin();
+    play_open_legacy(p);
+    play_request(p, "tools/call", "{\"name\":\"a\"}");
+    lp_id conn = play_expect(p, "tools/call");
+    shell_read(p->s, conn, "HTTP/1.1 500 Oops\r\nContent-Length: 90000\r\n\r\n");
+    char piece[9001];
+    memset(piece, 'x', sizeof piece - 1);
+    piece[sizeof piece - 1] = '\0';
+    for (int i = 0; i < 10; i++)
+        shell_read(p->s, conn, piece);
+    assert_int_equal(p->call_failures, 1);
+    assert_int_equal(strlen(p->failure_body), 65536);
+    play_free(p);
+}
+
+static void test_an_event_over_the_limit(void **state)
+{
+    (void)state;
+    struct play *p = begin();
+    play_open_legacy(p);
+    lp_id conn = open_stream(p);
+    size_t len = 1 << 20;
+    char *piece = malloc(len + 16);
+    size_t head = (size_t)snprintf(piece, 16, "%zx\r\n", len);
+    memset(piece + head, 'x', len);
+    memcpy(piece + head + len, "\r\n", 3);
+    shell_read(p->s, conn, "6\r\ndata: \r\n");
+    for (int i = 0; i < (LP_CLIENT_MESSAGE_MAX >> 20) + 2 && !p->call_failures; i++)
+        shell_read(p->s, conn, piece);
+    free(piece);
+    assert_int_equal(p->call_failures, 1);
+    assert_int_equal(p->call_failure.kind, LP_FAILURE_LIMIT);
+    assert_int_equal(p->call_failure.error, LP_ETOO_LONG);
+    play_free(p);
+}
+
+/* --- owners that act from within --- */
+
+struct acting {
+    struct play *p;
+    enum { CLOSES, CANCELS, OPENS_ANEW } how;
+    lp_id other;
+    uint32_t ends;
+};
+
+static void act(struct acting *a)
+{
+    a->ends++;
+    if (a->how == CLOSES)
+        lp_client_close(a->p->client);
+    else if (a->how == CANCELS)
+        lp_call_cancel(a->p->client, a->other, LP_SPAN(""));
+}
+
+static void on_acting_answer(void *ctx, lp_id call, struct lp_span result, struct lp_span error)
+{
+    (void)call;
+    (void)result;
+    (void)error;
+    act(ctx);
+}
+
+static void on_acting_progress(void *ctx, lp_id call, struct lp_span message)
+{
+    (void)call;
+    (void)message;
+    act(ctx);
+}
+
+static void on_acting_failed(void *ctx, lp_id call, const struct lp_client_failure *why)
+{
+    (void)call;
+    (void)why;
+    ((struct acting *)ctx)->ends++;
+}
+
+static void test_closing_from_within(void **state)
+{
+    (void)state;
+    static const struct lp_call_ops OPS = {on_acting_answer, on_acting_progress, on_acting_failed};
+    for (int how = CLOSES; how <= CANCELS; how++)
+        for (int with_progress = 0; with_progress < 2; with_progress++) {
+            struct play *p = begin();
+            play_open_legacy(p);
+            struct acting a = {.p = p, .how = how};
+            struct lp_call_args args = {
+                .method = LP_SPAN("tools/call"), .wants_progress = true, .ops = &OPS, .ctx = &a};
+            lp_id call;
+            assert_int_equal(lp_client_request(p->client, &args, &call), LP_OK);
+            a.other = how == CANCELS && with_progress ? call : play_request(p, "tools/list", "");
+            settle(p);
+            lp_id conn = play_expect(p, "tools/call");
+            play_begin_events(p, conn, "");
+            /* Two messages in one piece: the second one finds that all is over. */
+            play_event(p, conn,
+                with_progress ? "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\","
+                                "\"params\":{\"progressToken\":2}}\n\n"
+                                "data: {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}\n\n"
+                              : "data: {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}\n\n"
+                                "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}\n\n");
+            assert_int_equal(a.ends, how == CLOSES && with_progress ? 2 : 1);
+            assert_int_equal(p->notifications, how == CANCELS && !with_progress);
+            assert_int_equal(
+                lp_client_state(p->client), how == CLOSES ? LP_CLIENT_CLOSING : LP_CLIENT_OPEN);
+            play_free(p);
+        }
+}
+
+/* A cancelled call of a lost session is not cancelled in the next one, where its number means
+ * something else. */
+static void test_a_call_of_an_earlier_session(void **state)
+{
+    (void)state;
+    struct play *p = begin();
+    play_open_legacy(p);
+    lp_id call = play_request(p, "tools/call", "{\"name\":\"slow\"}");
+    play_expect(p, "tools/call");
+    play_request(p, "tools/list", "");
+    p->reopens_when_lost = true;
+    shell_answer(p->s, play_expect(p, "tools/list"), "404 Not Found", "");
+    lp_id conn = play_expect(p, "\"initialize\"");
+    play_json(
+        p, conn, "\r\nMcp-Session-Id: S2", "{\"jsonrpc\":\"2.0\",\"id\":4," INITIALIZE_RESULT "}");
+    play_accepted(p, play_expect(p, "initialized"));
+    assert_int_equal(lp_client_state(p->client), LP_CLIENT_OPEN);
+    lp_call_cancel(p->client, call, LP_SPAN("late"));
+    settle(p);
+    play_expect_nothing(p);
+    play_free(p);
+}
+
+/* A resumed stream whose session is lost meanwhile does not come back in the new one. */
+static void test_resuming_across_a_loss(void **state)
+{
+    (void)state;
+    struct play *p = begin();
+    play_open_legacy(p);
+    lp_id conn = open_stream(p);
+    play_event(p, conn, "id: e\nretry: 50\ndata:\n\n");
+    play_request(p, "tools/list", "");
+    shell_answer(p->s, play_expect(p, "tools/list"), "404 Not Found", "");
+    assert_int_equal(p->losses, 1);
+    shell_broken(p->s, conn);
+    assert_int_equal(p->call_failures, 2);
+    assert_true(text_has(p->sentence, "not known"));
+    shell_pass(p->s, 1000);
+    play_expect_nothing(p);
+    play_free(p);
+}
+
+/* --- fields and params --- */
+
+static void test_params_beside_others(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *given;
+        const char *wanted; /* what stands at the end */
+    } CASES[] = {
+        {"", "}}}"},
+        {"{}", "}}}"},
+        {"{ }", "} }}"},
+        {"{\"_meta\":{}}", "}}}"},
+        {"{\"_meta\":7}", "},\"_meta\":7}}"},
+        {"{\"a\":1,\"_meta\":{\"b\":2},\"c\":3}", ",\"b\":2},\"c\":3}}"},
+        {"{\"_meta\":{\"io.modelcontextprotocol/clientInfo\":{\"name\":\"own\"}}}",
+            "\"io.modelcontextprotocol/clientInfo\":{\"name\":\"own\"}}}}"},
+    };
+    struct play *p = begin();
+    play_open_modern(p, "{}");
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        play_request(p, "x/y", CASES[i].given);
+        assert_true(play_take(p) != 0);
+        struct lp_span body = lp_span_str(p->body);
+        assert_true(lp_span_ends(body, lp_span_str(CASES[i].wanted)));
+        struct lp_envelope env;
+        int err = lp_envelope_scan(body, &env);
+        bool is_double = i == 4; /* the owner's own mistake */
+        assert_int_equal(err != LP_OK, is_double);
+    }
+    play_free(p);
+}
+
+static void test_names_of_tasks_and_tools(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *method;
+        const char *params;
+        const char *field; /* NULL: none */
+    } CASES[] = {
+        {"tasks/get", "{\"taskId\":\"t-1\"}", "Mcp-Name: t-1\r\n"},
+        {"tasks/cancel", "{\"taskId\":7}", "Mcp-Name: 7\r\n"},
+        {"tasks/update", "{}", NULL},
+        {"tools/call", "{\"name\":null}", NULL},
+        {"tools/call", "{\"name\":[1]}", NULL},
+        {"tools/call", "{\"name\":{}}", NULL},
+        {"tools/call", "{\"name\":\"\\u007f\"}", "Mcp-Name: =?base64?fw==?=\r\n"},
+        {"tools/call", "{\"name\":\"=?base64?x\"}", "Mcp-Name: =?base64?x\r\n"},
+        {"tools/call", "{\"name\":\"a\\tb\"}", "Mcp-Name: a\tb\r\n"},
+    };
+    struct play *p = begin();
+    play_open_modern(p, "{}");
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        play_request(p, CASES[i].method, CASES[i].params);
+        assert_true(play_take(p) != 0);
+        if (CASES[i].field)
+            assert_true(text_has(p->head, CASES[i].field));
+        else
+            assert_false(text_has(p->head, "Mcp-Name"));
+    }
+    play_free(p);
+}
+
+/* A name that no field has room for, and a tool that mirrors more than fits. */
+static void test_fields_over_the_limit(void **state)
+{
+    (void)state;
+    struct play *p = begin();
+    lp_id call;
+    char *params = malloc(20000);
+    play_open_modern(p, "{}");
+    snprintf(params, 20000, "{\"name\":\"%9000s\"}", "n");
+    struct lp_call_args args = {.method = LP_SPAN("tools/call"),
+        .params = lp_span_str(params),
+        .ops = &PLAY_CALL_OPS,
+        .ctx = p};
+    assert_int_equal(lp_client_request(p->client, &args, &call), LP_ETOO_LONG);
+    play_request(p, "tools/list", "");
+    lp_id conn = play_expect(p, "tools/list");
+    char *body = malloc(20000);
+    size_t len = (size_t)snprintf(body, 20000,
+        "{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{\"tools\":[{\"name\":\"many\",\"inputSchema\":"
+        "{\"properties\":{\"p\":{}");
+    size_t given = (size_t)snprintf(params, 20000, "{\"name\":\"many\",\"arguments\":{\"p\":1");
+    for (int i = 0; i < 50; i++) {
+        len +=
+            (size_t)snprintf(body + len, 20000 - len, ",\"p%d\":{\"x-mcp-header\":\"P%d\"}", i, i);
+        given += (size_t)snprintf(params + given, 20000 - given, ",\"p%d\":%d", i, i);
+    }
+    snprintf(body + len, 20000 - len, "}}}]}}");
+    snprintf(params + given, 20000 - given, "}}");
+    play_json(p, conn, "", body);
+    args.params = lp_span_str(params);
+    assert_int_equal(lp_client_request(p->client, &args, &call), LP_ELIMIT);
+    play_expect_nothing(p);
+    free(params);
+    free(body);
+    play_free(p);
+}
+
+static void test_what_a_caller_may_set(void **state)
+{
+    (void)state;
+    struct play *p = begin();
+    struct lp_client_args args = {.fetcher = p->s->fetcher,
+        .client_info = LP_SPAN("{\"name\":\"own\",\"version\":\"7\"}"),
+        .version = LP_SPAN("2025-06-18"),
+        .ops = &PLAY_OPS,
+        .ctx = p};
+    lp_client_free(p->client);
+    assert_int_equal(lp_client_new(&args, &p->client), LP_OK);
+    p->s->target.era = LP_ERA_WISH_LEGACY;
+    lp_client_open(p->client);
+    settle(p);
+    play_expect(p, "\"protocolVersion\":\"2025-06-18\"");
+    assert_true(text_has(p->body, "\"capabilities\":{},\"clientInfo\":{\"name\":\"own\""));
+    lp_client_close(p->client);
+    p->s->target.era = LP_ERA_WISH_AUTO;
+    assert_int_equal(lp_client_set_log_level(p->client, LP_SPAN("\"loud\"")), LP_ERANGE);
+    assert_int_equal(lp_client_set_log_level(p->client, LP_SPAN("\"debug\"")), LP_OK);
+    lp_client_open(p->client);
+    settle(p);
+    play_expect(p, "\"io.modelcontextprotocol/logLevel\":\"debug\"");
+    lp_client_free(NULL);
+    play_free(p);
+}
+
+static void test_closing_twice(void **state)
+{
+    (void)state;
+    struct play *p = begin();
+    play_open_legacy(p);
+    lp_client_close(p->client);
+    lp_client_close(p->client);
+    settle(p);
+    shell_answer(p->s, play_expect(p, "DELETE /mcp"), "405 Method Not Allowed", "");
+    assert_int_equal(p->closes, 1);
+    /* An orphan's DELETE that is answered late means nothing. */
+    p->s->target.era = LP_ERA_WISH_AUTO;
+    lp_client_open(p->client);
+    settle(p);
+    shell_answer(
+        p->s, play_expect(p, "server/discover"), "400 Bad Request\r\nMcp-Session-Id: O", "");
+    lp_id conn = play_expect(p, "DELETE /mcp");
+    shell_broken(p->s, conn);
+    assert_int_equal(p->closes, 1);
+    assert_int_equal(lp_client_state(p->client), LP_CLIENT_OPENING);
+    play_free(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_messages_that_make_no_sense),
+        cmocka_unit_test(test_long_names),
+        cmocka_unit_test(test_cancelling_what_is_not_there),
+        cmocka_unit_test(test_progress_of_an_own_token),
+        cmocka_unit_test(test_a_call_without_a_time_out),
+        cmocka_unit_test(test_too_many),
+        cmocka_unit_test(test_a_long_refusal),
+        cmocka_unit_test(test_an_event_over_the_limit),
+        cmocka_unit_test(test_closing_from_within),
+        cmocka_unit_test(test_a_call_of_an_earlier_session),
+        cmocka_unit_test(test_resuming_across_a_loss),
+        cmocka_unit_test(test_params_beside_others),
+        cmocka_unit_test(test_names_of_tasks_and_tools),
+        cmocka_unit_test(test_fields_over_the_limit),
+        cmocka_unit_test(test_what_a_caller_may_set),
+        cmocka_unit_test(test_closing_twice),
+    };
+    return cmocka_run_group_tests_name("client edges", tests, NULL, NULL);
+}
