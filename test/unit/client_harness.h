@@ -228,7 +228,7 @@ static inline void play_begin_events(struct play *p, lp_id conn, const char *fie
 
 static inline void play_event(struct play *p, lp_id conn, const char *text)
 {
-    char chunk[8192];
+    char chunk[16384];
     snprintf(chunk, sizeof chunk, "%zx\r\n%s\r\n", strlen(text), text);
     shell_read(p->s, conn, chunk);
 }
