@@ -258,7 +258,7 @@ void lp_resume_note(struct lp_resume *resume, const struct lp_sse_event *event);
 
 /* --- incoming.c --- */
 
-/* One JSON-RPC message, or a batch. False: it makes no sense. */
+/* One JSON-RPC message, or a batch, that came on `x`. False: it makes no sense. */
 bool lp_incoming(struct lp_client *client, struct lp_exchange *x, struct lp_span message);
 /* A few words about a message for the network log. */
 struct lp_span lp_incoming_describe(struct lp_span message, char *room, size_t room_len);

@@ -187,7 +187,7 @@ static void take_request(struct lp_client *client, struct lp_exchange *x,
         say_answer(client, env->id, "result", LP_SPAN("{}"));
         return;
     }
-    struct lp_asked *asked = lp_asked_new(client, env->id, x ? x->call : 0, false);
+    struct lp_asked *asked = lp_asked_new(client, env->id, x->call, false);
     if (!asked) {
         say_answer(client, env->id, "error",
             LP_SPAN("{\"code\":-32603,\"message\":\"too many requests at once\"}"));
@@ -253,7 +253,7 @@ static struct lp_call *call_of_answer(
     uint64_t number;
     if (env->has_id && lp_span_to_u64(env->id, &number))
         return lp_call_by_number(client, number);
-    bool is_own = env->has_error && x && x->kind == LP_EXCHANGE_CALL && !x->is_old_sse;
+    bool is_own = env->has_error && x->kind == LP_EXCHANGE_CALL && !x->is_old_sse;
     return is_own ? lp_call_get(client, x->call) : NULL;
 }
 
@@ -289,7 +289,7 @@ struct batch {
 static void take_element(void *ctx, struct lp_span element)
 {
     struct batch *b = ctx;
-    if (!b->x || !b->x->is_dead)
+    if (!b->x->is_dead)
         b->is_fine &= take_one(b->client, b->x, element);
 }
 

@@ -38,10 +38,10 @@ static int write_meta(const struct lp_client *client, const struct lp_params *pa
 
 static bool is_empty_object(struct lp_span json)
 {
-    for (size_t i = 1; i < json.len; i++)
-        if (!strchr(" \t\r\n", json.ptr[i]))
-            return json.ptr[i] == '}';
-    return true;
+    size_t i = 1; /* it has been read: something comes before its end */
+    while (strchr(" \t\r\n", json.ptr[i]))
+        i++;
+    return json.ptr[i] == '}';
 }
 
 /* What parts new members from an object's own. */

@@ -15,7 +15,7 @@
 
 #include "call/fetch.h"
 
-enum { SHELL_CONNS = 64, SHELL_WRITTEN = 1 << 21, SHELL_LOG = 1 << 16 };
+enum { SHELL_CONNS = 80, SHELL_WRITTEN = 1 << 21, SHELL_LOG = 1 << 16 };
 
 struct shell_conn {
     char host[128];

@@ -498,6 +498,301 @@ static void test_closing_twice(void **state)
     play_free(p);
 }
 
+/* --- 2026-07-28 --- */
+
+static void answer_inputs(struct play *p, const char *inputs)
+{
+    char body[2048];
+    lp_id conn = play_expect(p, "tools/call");
+    snprintf(body, sizeof body,
+        "{\"jsonrpc\":\"2.0\",\"id\":%lu,\"result\":{\"resultType\":\"input_required\",%s}}",
+        strtoul(strstr(p->body, "\"id\":") + 5, NULL, 10), inputs);
+    play_json(p, conn, "", body);
+}
+
+static void test_odd_inputs(void **state)
+{
+    (void)state;
+    struct play *p = begin();
+    play_open_modern(p, "{}");
+    play_request(p, "tools/call", "{\"name\":\"a\"}");
+    answer_inputs(p,
+        "\"inputRequests\":{\"a\":{},\"b\":{\"method\":7},\"c\":8,\"d\":{\"method\":"
+        "\"x\"}}");
+    assert_int_equal(p->asks, 4);
+    for (int i = 0; i < 4; i++)
+        lp_client_answer(p->client, p->asked_ids[i], LP_SPAN("{}"));
+    settle(p);
+    answer_inputs(p, "\"inputRequests\":7"); /* nothing to ask: it is only sent again */
+    play_expect(p, "tools/call");
+    assert_false(text_has(p->body, "inputResponses"));
+    play_free(p);
+}
+
+static void test_too_many_inputs(void **state)
+{
+    (void)state;
+    struct play *p = begin();
+    char *body = malloc(40000);
+    play_open_modern(p, "{}");
+    play_request(p, "tools/call", "{\"name\":\"a\"}");
+    lp_id conn = play_expect(p, "tools/call");
+    size_t len = (size_t)snprintf(body, 40000,
+        "{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"resultType\":\"input_required\","
+        "\"inputRequests\":{\"k\":{}");
+    for (int i = 0; i < LP_CLIENT_ASKED_MAX; i++)
+        len += (size_t)snprintf(body + len, 40000 - len, ",\"k%d\":{}", i);
+    snprintf(body + len, 40000 - len, "}}}");
+    char head[128];
+    snprintf(head, sizeof head, "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n", strlen(body));
+    shell_read(p->s, conn, head);
+    shell_read(p->s, conn, body);
+    assert_int_equal(p->call_failures, 1);
+    assert_true(text_has(p->sentence, "more inputs at once"));
+    assert_int_equal(p->asks, 0);
+    free(body);
+    play_free(p);
+}
+
+static struct play *cancelling;
+static lp_id to_cancel;
+
+static void cancel_when_asked(void *ctx, lp_id asked, struct lp_span method, struct lp_span params)
+{
+    play_asked(ctx, asked, method, params);
+    lp_call_cancel(cancelling->client, to_cancel, LP_SPAN(""));
+}
+
+static void test_a_call_is_cancelled_when_it_asks(void **state)
+{
+    (void)state;
+    struct lp_client_ops ops = PLAY_OPS;
+    struct play *p = cancelling = begin();
+    ops.asked = cancel_when_asked;
+    ops.note = NULL;
+    struct lp_client_args args = {.fetcher = p->s->fetcher, .ops = &ops, .ctx = p};
+    lp_client_free(p->client);
+    assert_int_equal(lp_client_new(&args, &p->client), LP_OK);
+    play_open_modern(p, "{}");
+    to_cancel = play_request(p, "tools/call", "{\"name\":\"a\"}");
+    answer_inputs(p, "\"inputRequests\":{\"a\":{\"method\":\"x\"},\"b\":{\"method\":\"y\"}}");
+    assert_int_equal(p->asks, 1);
+    assert_int_equal(p->asked_ends, 2);
+    lp_client_answer(p->client, p->asked, LP_SPAN("{}"));
+    settle(p);
+    play_expect_nothing(p);
+    assert_int_equal(p->answers + p->call_failures, 0);
+    play_free(p);
+}
+
+static void test_an_error_without_words(void **state)
+{
+    (void)state;
+    struct play *p = begin();
+    play_open_modern(p, "{}");
+    play_request(p, "tools/call", "{\"name\":\"a\"}");
+    answer_inputs(p, "\"inputRequests\":{\"a\":{\"method\":\"x\"}}");
+    lp_client_answer_raw_error(p->client, p->asked, LP_SPAN("{\"code\":1}"));
+    assert_int_equal(p->call_failures, 1);
+    assert_true(text_has(p->sentence, "was not answered: "));
+    lp_client_answer_raw_error(p->client, p->asked, LP_SPAN("{}")); /* dead */
+    play_free(p);
+}
+
+static void test_mirrors_at_their_limits(void **state)
+{
+    (void)state;
+    static const char PAGE_1[] =
+        "{\"tools\":[{\"name\":\"a\",\"inputSchema\":{\"properties\":{\"x\":{\"x-mcp-header\":7},"
+        "\"y\":{\"x-mcp-header\":\"Y\"}}}}],\"nextCursor\":\"2\"}";
+    static const char PAGE_2[] =
+        "{\"tools\":[{\"name\":\"b\",\"inputSchema\":{\"properties\":{\"z\":{\"x-mcp-header\":"
+        "\"Z\"}}}}]}";
+    struct play *p = begin();
+    char body[1024];
+    lp_id call;
+    play_open_modern(p, "{}");
+    play_request(p, "tools/list", "");
+    lp_id conn = play_expect(p, "tools/list");
+    snprintf(body, sizeof body, "{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":%s}", PAGE_1);
+    play_json(p, conn, "", body);
+    play_request(p, "tools/list", "{\"cursor\":\"2\"}");
+    conn = play_expect(p, "tools/list");
+    snprintf(body, sizeof body, "{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":%s}", PAGE_2);
+    play_json(p, conn, "", body);
+    play_request(p, "tools/call", "{\"name\":\"a\",\"arguments\":{\"x\":1,\"y\":\"v\",\"q\":2}}");
+    play_expect(p, "Mcp-Param-Y: v\r\n");
+    play_request(p, "tools/call", "{\"name\":\"b\",\"arguments\":{\"z\":false}}");
+    play_expect(p, "Mcp-Param-Z: false\r\n");
+    play_request(p, "tools/call", "{\"name\":\"b\"}");
+    play_expect(p, "tools/call");
+    assert_false(text_has(p->head, "Mcp-Param"));
+    /* One value that is too long for any field. */
+    char *params = malloc(12000);
+    snprintf(params, 12000, "{\"name\":\"b\",\"arguments\":{\"z\":\"%9000s\"}}", "v");
+    struct lp_call_args args = {.method = LP_SPAN("tools/call"),
+        .params = lp_span_str(params),
+        .ops = &PLAY_CALL_OPS,
+        .ctx = p};
+    assert_int_equal(lp_client_request(p->client, &args, &call), LP_ETOO_LONG);
+    free(params);
+    /* A list that is no list forgets what was known. */
+    play_request(p, "tools/list", "");
+    conn = play_expect(p, "tools/list");
+    play_json(p, conn, "", "{\"jsonrpc\":\"2.0\",\"id\":8,\"result\":{\"tools\":7}}");
+    assert_int_equal(p->answers, 3);
+    play_request(p, "tools/call", "{\"name\":\"b\",\"arguments\":{\"z\":false}}");
+    play_expect(p, "tools/call");
+    assert_false(text_has(p->head, "Mcp-Param"));
+    play_free(p);
+}
+
+/* The call that waits for the tools to be listed again is cancelled; another one in the meantime
+ * gets its error at once. */
+static void test_relisting(void **state)
+{
+    (void)state;
+    static const char MISMATCH[] =
+        "{\"jsonrpc\":\"2.0\",\"id\":%d,\"error\":{\"code\":-32020,\"message\":\"m\"}}";
+    struct play *p = begin();
+    char body[256];
+    play_open_modern(p, "{}");
+    lp_id first = play_request(p, "tools/call", "{\"name\":\"a\"}");
+    lp_id conn = play_expect(p, "tools/call");
+    play_request(p, "prompts/get", "{\"name\":\"a\"}");
+    lp_id prompt = play_expect(p, "prompts/get");
+    play_request(p, "tools/call", "{\"name\":\"b\"}");
+    lp_id second = play_expect(p, "tools/call");
+    snprintf(body, sizeof body, MISMATCH, 3);
+    shell_answer(p->s, prompt, "400 Bad Request", body);
+    assert_int_equal(p->answers, 1); /* not a tool's */
+    snprintf(body, sizeof body, MISMATCH, 2);
+    shell_answer(p->s, conn, "400 Bad Request", body);
+    lp_id list = play_expect(p, "tools/list");
+    snprintf(body, sizeof body, MISMATCH, 4);
+    shell_answer(p->s, second, "400 Bad Request", body);
+    assert_int_equal(p->answers, 2);
+    lp_call_cancel(p->client, first, LP_SPAN(""));
+    shell_broken(p->s, list); /* a kept connection: once more */
+    shell_broken(p->s, play_expect(p, "tools/list"));
+    play_expect_nothing(p);
+    assert_int_equal(p->answers, 2);
+    assert_int_equal(p->call_failures, 0);
+    play_free(p);
+}
+
+/* --- streams --- */
+
+static void test_event_ids_that_are_none(void **state)
+{
+    (void)state;
+    struct play *p = begin();
+    char *text = malloc(6000);
+    play_open_legacy(p);
+    lp_id conn = open_stream(p);
+    play_event(p, conn, "id: first\nretry: 0\ndata:\n\n");
+    snprintf(text, 6000, "id: %5000s\ndata:\n\n", "x"); /* no field has room for it */
+    play_event(p, conn, text);
+    play_end_events(p, conn);
+    assert_int_equal(p->call_failures, 1);
+    conn = open_stream(p);
+    play_event(p, conn,
+        "id: a\x01"
+        "b\ndata:\n\n");
+    play_end_events(p, conn);
+    assert_int_equal(p->call_failures, 2);
+    conn = open_stream(p);
+    play_event(p, conn, "id: e\nretry: 0\ndata:\n\n");
+    play_end_events(p, conn);
+    shell_pass(p->s, 0);
+    shell_broken(p->s, play_expect(p, "Last-Event-ID: e\r\n")); /* at once, then more slowly */
+    shell_pass(p->s, 1499);
+    play_expect_nothing(p);
+    shell_pass(p->s, 1);
+    play_expect(p, "Last-Event-ID: e\r\n");
+    free(text);
+    play_free(p);
+}
+
+static void test_a_stream_that_comes_back(void **state)
+{
+    (void)state;
+    static const char *const BACK[] = {"429 Slow", "502 Bad Gateway", "409 Conflict"};
+    for (size_t i = 0; i < 3; i++) {
+        struct play *p = play_new(URL, false);
+        shell_answer(p->s, play_open_legacy(p), BACK[i], "");
+        shell_pass(p->s, 1000);
+        lp_id conn = play_expect(p, "GET /mcp");
+        shell_answer(p->s, conn, "200 OK\r\nContent-Type: text/html", "<html>");
+        assert_true(text_has(p->notes, "there is no notification stream"));
+        lp_client_close(p->client);
+        shell_pass(p->s, 60000);
+        play_free(p);
+    }
+}
+
+static void test_listen_ends_with_the_session(void **state)
+{
+    (void)state;
+    struct play *p = play_new(URL, false);
+    play_open_modern(p, "{\"tools\":{\"listChanged\":true}}");
+    lp_id conn = play_expect(p, "subscriptions/listen");
+    play_begin_events(p, conn, "");
+    lp_client_close(p->client);
+    assert_int_equal(p->closes, 1);
+    assert_true(p->s->conns[conn].is_closed);
+    shell_pass(p->s, 60000);
+    play_expect_nothing(p);
+    play_free(p);
+}
+
+/* --- login --- */
+
+static void test_metadata_that_is_none(void **state)
+{
+    (void)state;
+    static const char *const BAD[] = {"{\"authorization_servers\":7}",
+        "{\"authorization_servers\":[7,{},\"x y\",\"https://\",\"ftp://a/\",\"\\ud800\"]}", "{",
+        ""};
+    for (size_t i = 0; i < sizeof BAD / sizeof *BAD; i++) {
+        struct play *p = play_new("http://example.test:3000", false);
+        p->s->target.era = LP_ERA_WISH_LEGACY;
+        lp_client_open(p->client);
+        settle(p);
+        lp_id conn = play_expect(p, "initialize");
+        shell_answer(p->s, conn,
+            "401 Unauthorized\r\nWWW-Authenticate: Bearer resource_metadata=\"http://[::1]:1/\"",
+            "");
+        for (int k = 0; k < 3; k++) {
+            conn = play_take(p);
+            if (conn)
+                shell_answer(p->s, conn, "200 OK", BAD[i]);
+        }
+        assert_int_equal(p->failures, 1);
+        assert_true(text_has(p->sentence, "does not say where to log in"));
+        play_free(p);
+    }
+}
+
+static void test_a_loopback_login(void **state)
+{
+    (void)state;
+    static const char *const HOSTS[] = {"127.0.0.1", "[::1]", "localhost"};
+    for (size_t i = 0; i < 3; i++) {
+        struct play *p = begin();
+        char body[256];
+        p->s->target.era = LP_ERA_WISH_LEGACY;
+        lp_client_open(p->client);
+        settle(p);
+        shell_answer(p->s, play_expect(p, "initialize"), "403 Forbidden", "");
+        snprintf(body, sizeof body, "{\"authorization_servers\":[\"http://%s:9/\"]}", HOSTS[i]);
+        shell_answer(p->s, play_expect(p, "oauth-protected-resource"), "200 OK", body);
+        assert_int_equal(p->failures, 1);
+        assert_true(text_has(p->sentence, "(HTTP 403). Log in at http://"));
+        play_free(p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -517,6 +812,17 @@ int main(void)
         cmocka_unit_test(test_fields_over_the_limit),
         cmocka_unit_test(test_what_a_caller_may_set),
         cmocka_unit_test(test_closing_twice),
+        cmocka_unit_test(test_odd_inputs),
+        cmocka_unit_test(test_too_many_inputs),
+        cmocka_unit_test(test_a_call_is_cancelled_when_it_asks),
+        cmocka_unit_test(test_an_error_without_words),
+        cmocka_unit_test(test_mirrors_at_their_limits),
+        cmocka_unit_test(test_relisting),
+        cmocka_unit_test(test_event_ids_that_are_none),
+        cmocka_unit_test(test_a_stream_that_comes_back),
+        cmocka_unit_test(test_listen_ends_with_the_session),
+        cmocka_unit_test(test_metadata_that_is_none),
+        cmocka_unit_test(test_a_loopback_login),
     };
     return cmocka_run_group_tests_name("client edges", tests, NULL, NULL);
 }

@@ -249,10 +249,32 @@ static void test_each_allocation_fails(void **state)
         }
 }
 
+static void test_a_client_that_cannot_be_made(void **state)
+{
+    (void)state;
+    struct play *p = play_new("http://example.test:3000/mcp", false);
+    struct lp_client_args args = {
+        .fetcher = p->s->fetcher, .log_level = LP_SPAN("\"info\""), .ops = &PLAY_OPS, .ctx = p};
+    int err = LP_ENOMEM;
+    long n = 0;
+    stays_scarce = false;
+    for (; err; n++) {
+        struct lp_client *client = NULL;
+        left = n;
+        err = lp_client_new(&args, &client);
+        left = -1;
+        assert_true(err == LP_OK || err == LP_ENOMEM);
+        lp_client_free(client);
+    }
+    assert_true(n > 2);
+    play_free(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_allocation_fails),
+        cmocka_unit_test(test_a_client_that_cannot_be_made),
     };
     return cmocka_run_group_tests_name("client memory", tests, NULL, NULL);
 }

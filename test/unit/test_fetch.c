@@ -144,6 +144,25 @@ static void test_connections_are_kept_by_lane(void **state)
     shell_free(s);
 }
 
+static void test_not_too_many_rest(void **state)
+{
+    (void)state;
+    struct shell *s = shell_new(URL);
+    struct owner o = {0};
+    for (int i = 0; i < 66; i++)
+        start(s, &o, (struct lp_fetch_args){0});
+    for (lp_id conn = 1; conn <= 66; conn++) {
+        shell_connected(s, conn);
+        shell_answer(s, conn, "200 OK", "x");
+    }
+    assert_int_equal(o.ends, 66);
+    for (lp_id conn = 1; conn <= 66; conn++) /* those that have rested longest are gone */
+        assert_int_equal(s->conns[conn].is_closed, conn <= 2);
+    shell_eof(s, 40);
+    assert_true(s->conns[40].is_closed);
+    shell_free(s);
+}
+
 static void test_fresh_is_fresh(void **state)
 {
     (void)state;
@@ -691,6 +710,7 @@ int main(void)
         cmocka_unit_test(test_what_is_written),
         cmocka_unit_test(test_tls_and_ipv6),
         cmocka_unit_test(test_connections_are_kept_by_lane),
+        cmocka_unit_test(test_not_too_many_rest),
         cmocka_unit_test(test_fresh_is_fresh),
         cmocka_unit_test(test_how_long_a_connection_rests),
         cmocka_unit_test(test_a_kept_connection_ends),
