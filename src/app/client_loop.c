@@ -18,9 +18,12 @@ static void on_event(void *ctx, const struct lp_event *event)
         loop->on_start(loop->ctx);
     else if (event->kind == LP_EV_STOP)
         loop->on_stop(loop->ctx);
-    if (loop->on_settle)
-        loop->on_settle(loop->ctx);
-    lp_fetcher_settle(loop->fetcher);
+    /* What the fetcher cannot even begin is told while it settles: hence a second round. */
+    for (int round = 0; round < 2; round++) {
+        if (loop->on_settle)
+            loop->on_settle(loop->ctx);
+        lp_fetcher_settle(loop->fetcher);
+    }
 }
 
 /* --- the network log with a second reader --- */

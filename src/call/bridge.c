@@ -18,21 +18,21 @@ void lp_bridge_say(struct lp_bridge *b, const char *fmt, ...)
     va_start(args, fmt);
     int len = vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    if (len > 0)
-        b->args.say(
-            b->args.ctx, lp_span(text, (size_t)len < sizeof text ? (size_t)len : sizeof text - 1));
+    LP_ASSERT(len >= 0);
+    b->args.say(
+        b->args.ctx, lp_span(text, (size_t)len < sizeof text ? (size_t)len : sizeof text - 1));
 }
 
 /* --- opening --- */
 
 static void fail_opening(struct lp_bridge *b, const struct lp_client_failure *why)
 {
+    LP_ASSERT(b->opener.len);
     b->state = LP_BRIDGE_NEW;
-    if (b->opener.len)
-        lp_bridge_refuse_failed(b, b->opener, why, "");
+    lp_bridge_refuse_failed(b, b->opener, why, "");
     b->opener = lp_span(NULL, 0);
     lp_bridge_refuse_waiting(b, why);
-    b->must_close = b->must_close || b->input_has_ended;
+    b->must_close |= b->input_has_ended;
 }
 
 void lp_bridge_open(struct lp_bridge *b)

@@ -48,8 +48,7 @@ static struct lp_bridge_call *new_call(
 
 void lp_bridge_call_free(struct lp_bridge_call *c)
 {
-    if (c->node.next != &c->node)
-        c->bridge->call_count--;
+    c->bridge->call_count--;
     lp_list_remove(&c->node);
     free(c->bytes);
     free(c);

@@ -143,8 +143,7 @@ static void welcome_translated(struct lp_bridge *b, const struct lp_client_info 
 
 void lp_bridge_welcome(struct lp_bridge *b, const struct lp_client_info *info)
 {
-    if (!b->opener.len)
-        return;
+    LP_ASSERT(b->opener.len);
     if (info->era == LP_ERA_LEGACY)
         lp_bridge_send_result(b, b->opener, info->result);
     else

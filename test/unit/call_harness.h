@@ -39,6 +39,8 @@ struct shell {
     struct lp_target target;
     struct lp_netlog netlog;
     struct lp_fetcher *fetcher;
+    void (*settle)(void *owner); /* what the fetcher's owner does at the end of an event, or NULL */
+    void *owner;
     char log[SHELL_LOG];
     size_t log_len;
 };
@@ -149,6 +151,10 @@ static inline void shell_event(struct shell *s, struct lp_event event)
     event.mono_us = s->mono_us;
     event.wall_ms = s->wall_ms;
     lp_fetcher_event(s->fetcher, &event);
+    for (int round = 0; s->settle && round < 2; round++) { /* as app/client_loop.c does it */
+        s->settle(s->owner);
+        lp_fetcher_settle(s->fetcher);
+    }
 }
 
 static inline void shell_connected(struct shell *s, lp_id conn)
