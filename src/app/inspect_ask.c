@@ -31,6 +31,20 @@ int lp_inspect_capabilities(const struct lp_inspect *in, struct lp_buf *out)
         has_roots ? "\"roots\":{}" : "");
 }
 
+/* A string of the server as text; any other value as it stands. */
+static void put_value(struct lp_span token)
+{
+    struct lp_buf room;
+    char *space;
+    size_t len = 0;
+    lp_buf_init(&room, PARAMS_MAX);
+    bool is_string = lp_span_starts(token, LP_SPAN("\"")) &&
+        !lp_buf_reserve(&room, token.len, &space) &&
+        !lp_json_unescape(token, space, token.len, &len);
+    lp_inspect_put(stderr, is_string ? lp_span(space, len) : token);
+    lp_buf_release(&room);
+}
+
 /* --- one field of a form --- */
 
 struct nth {
@@ -99,14 +113,14 @@ static void prompt_field(const struct lp_inspect *in, const struct nth *field)
     struct lp_span preset = lp_member(field->value, LP_SPAN("default"));
     struct lp_span type = lp_member(field->value, LP_SPAN("type"));
     fputs("  ", stderr);
-    lp_inspect_put(stderr, field->key);
+    put_value(field->key);
     fputs(" (", stderr);
-    lp_inspect_put(stderr, choices.len ? choices : type);
+    put_value(choices.len ? choices : type);
     fputs(is_required(in, field->key) ? ", required" : "", stderr);
     fputs(preset.len ? ", default " : "", stderr);
-    lp_inspect_put(stderr, preset);
+    put_value(preset);
     fputs(") ", stderr);
-    lp_inspect_put(stderr, about);
+    put_value(about);
     fputs(": ", stderr);
     fflush(stderr);
 }
@@ -147,7 +161,7 @@ static void show_texts(void *ctx, struct lp_span message)
 {
     (void)ctx;
     fputs("  ", stderr);
-    lp_inspect_put(stderr, lp_member(message, LP_SPAN("role")));
+    put_value(lp_member(message, LP_SPAN("role")));
     fputs(": ", stderr);
     lp_inspect_put(stderr, lp_member(message, LP_SPAN("content")));
     fputc('\n', stderr);
@@ -157,8 +171,6 @@ static bool is_url_mode(struct lp_span params)
 {
     return lp_span_eq(lp_member(params, LP_SPAN("mode")), LP_SPAN("\"url\""));
 }
-
-static void finish(struct lp_inspect *in, struct lp_span result);
 
 static void show_question(struct lp_inspect *in)
 {
@@ -173,19 +185,17 @@ static void show_question(struct lp_inspect *in)
         fputs("Type the reply (:decline refuses): ", stderr);
     } else {
         fputs("The server asks: ", stderr);
-        lp_inspect_put(stderr, lp_member(params, LP_SPAN("message")));
+        put_value(lp_member(params, LP_SPAN("message")));
         fputs("\n(:decline and :cancel refuse)\n", stderr);
+        struct nth field = field_of(in);
         if (is_url_mode(params)) {
             fputs("It wants you to open ", stderr);
-            lp_inspect_put(stderr, lp_member(params, LP_SPAN("url")));
+            put_value(lp_member(params, LP_SPAN("url")));
             fputs("\nAgreed? [y/n] ", stderr);
-        } else {
-            struct nth field = field_of(in);
-            if (!field.key.len) {
-                finish(in, LP_SPAN("{\"action\":\"accept\",\"content\":{}}"));
-                return;
-            }
+        } else if (field.key.len) {
             prompt_field(in, &field);
+        } else {
+            fputs("Agreed? [y/n] ", stderr);
         }
     }
     fflush(stderr);
@@ -316,12 +326,14 @@ void lp_inspect_answer_line(struct lp_inspect *in, struct lp_span line)
         refuse(in, "cancel");
     else if (strcmp(in->asks[0].method, "sampling/createMessage") == 0)
         answer_sampling(in, line);
-    else if (!is_url_mode(params))
+    else if (!is_url_mode(params) && field_of(in).key.len)
         answer_field(in, line);
-    else if (lp_span_ieq(line, LP_SPAN("y")) || lp_span_ieq(line, LP_SPAN("yes")))
-        finish(in, LP_SPAN("{\"action\":\"accept\"}"));
-    else
+    else if (!lp_span_ieq(line, LP_SPAN("y")) && !lp_span_ieq(line, LP_SPAN("yes")))
         refuse(in, "decline");
+    else if (!is_url_mode(params))
+        finish(in, LP_SPAN("{\"action\":\"accept\",\"content\":{}}"));
+    else
+        finish(in, LP_SPAN("{\"action\":\"accept\"}"));
 }
 
 bool lp_inspect_is_asking(const struct lp_inspect *in)

@@ -136,6 +136,26 @@ suite('what a server offers', () => {
     assert.match(status.stdout, /^2$/m);
   });
 
+  test('what is no text, a server without sessions, and its instructions', async t => {
+    const [{ url }] = await everything(t, 1);
+    assert.match(ok(await inspect([url, 'call', 'get-tiny-image'])).stdout,
+      /^\[image image\/png .*\d+ bytes of base64\]$/m);
+    const server = await played(t, (method, message, { response }) => {
+      if (method === 'initialize') {
+        response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(
+          { jsonrpc: '2.0', id: message.id, result: { ...INFO, instructions: 'be kind' } }));
+      }
+      if (method === 'resources/read') return { contents: [{ uri: 'x', mimeType: 'a/b', blob: 'AAAA' }] };
+      if (method === 'tools/call') return { structuredContent: { a: 1 } };
+      return undefined;
+    });
+    const info = ok(await inspect([server.url])).stdout;
+    assert.match(info, /^session +none$/m);
+    assert.match(info, /^instructions be kind$/m);
+    assert.match(ok(await inspect([server.url, 'read', 'x'])).stdout, /a\/b x 4 bytes of base64/);
+    assert.equal(ok(await inspect([server.url, 'call', 'x'])).stdout, '{"a":1}\n');
+  });
+
   test('a list of several pages is one list', async t => {
     const server = await played(t, (method, { params } = {}) => {
       if (method !== 'tools/list') return undefined;
@@ -181,7 +201,7 @@ suite('what the server asks', () => {
     const [{ url }] = await conf(t, 1);
     const typed = ok(await inspect(['-i', url], { input:
       'call test_elicitation {"message":"Who?"}\nada\nada@x\ncall test_sampling {"prompt":"p"}\nmine\n' }));
-    assert.match(typed.stderr, /The server asks: "Who\?"/);
+    assert.match(typed.stderr, /The server asks: Who\?/);
     assert.match(typed.stdout, /accept/);
     assert.match(typed.stdout, /ada@x/);
     assert.match(typed.stderr, /The server wants a model's reply/);
@@ -189,6 +209,86 @@ suite('what the server asks', () => {
     const refused = ok(await inspect(['-i', url],
       { input: 'call test_elicitation {"message":"Who?"}\n:cancel\n' }));
     assert.match(refused.stdout, /cancel/);
+  });
+
+  // A server that asks once in a call, on the call's own stream, and tells what it was answered.
+  const asking = (t, method, params, { withdraws = false } = {}) => played(t, (name, message, exchange) => {
+    const { response } = exchange;
+    if (message?.id === 'q' && message.method === undefined) {
+      const got = JSON.stringify(message.result ?? message.error);
+      stream.write(`data: ${JSON.stringify({ jsonrpc: '2.0', id: call,
+        result: { content: [{ type: 'text', text: got }] } })}\n\n`);
+      stream.end();
+      return response.writeHead(202).end() && undefined;
+    }
+    if (name !== 'tools/call') return undefined;
+    stream = response.writeHead(200, { 'content-type': 'text/event-stream' });
+    call = message.id;
+    stream.write(`data: ${JSON.stringify({ jsonrpc: '2.0', id: 'q', method, params })}\n\n`);
+    if (withdraws) {
+      setTimeout(() => stream.end(`data: ${JSON.stringify({ jsonrpc: '2.0',
+        method: 'notifications/cancelled', params: { requestId: 'q' } })}\n\ndata: ${JSON.stringify({
+        jsonrpc: '2.0', id: call, result: { content: [{ type: 'text', text: 'withdrawn' }] } })}\n\n`), 50);
+    }
+    return undefined;
+  });
+  let stream;
+  let call;
+  const FORM = { message: 'Order', requestedSchema: { type: 'object', required: ['n', 'size'], properties: {
+    n: { type: 'integer', description: 'how many' }, size: { type: 'string', enum: ['S', 'L'] },
+    fast: { type: 'boolean', default: true }, price: { type: 'number' }, tags: { type: 'array' },
+    note: { type: 'string' } } } };
+
+  for (const [what, typed, answered, seen = /(?:)/] of [
+    ['every type', '3\nL\nno\n1.5\n["a"]\nhi "you"\n',
+      { n: 3, size: 'L', fast: false, price: 1.5, tags: ['a'], note: 'hi "you"' },
+      /^ {2}n \(integer, required\) how many: /m],
+    ['defaults and what is left out', '3\r\nS\r\n\n\n\n\n', { n: 3, size: 'S', fast: true }],
+    ['what does not fit is asked again', '\nthree\n3\nM\nS\nmaybe\nYES\nx\n\n{}\n\n\n',
+      { n: 3, size: 'S', fast: true }, /that does not fit; once more/],
+  ]) {
+    test(`a form: ${what}`, async t => {
+      const server = await asking(t, 'elicitation/create', FORM);
+      const result = ok(await inspect(['-i', server.url], { input: `call x\n${typed}` }));
+      assert.deepEqual(JSON.parse(result.stdout), { action: 'accept', content: answered });
+      assert.match(result.stderr, seen);
+    });
+  }
+
+  for (const [what, method, params, typed, answered] of [
+    ['declined', 'elicitation/create', FORM, ':decline\n', { action: 'decline' }],
+    ['the input ends', 'elicitation/create', FORM, '3\n', { action: 'cancel' }],
+    ['an empty form', 'elicitation/create', { message: 'Sure?' }, 'y\n', { action: 'accept', content: {} }],
+    ['an empty form, refused', 'elicitation/create', { message: 'Sure?' }, 'no\n', { action: 'decline' }],
+    ['an address, agreed', 'elicitation/create', { mode: 'url', message: 'm', url: 'https://a.example/' },
+      'y\n', { action: 'accept' }],
+    ['an address, not agreed', 'elicitation/create', { mode: 'url', message: 'm', url: 'https://a.example/' },
+      'n\n', { action: 'decline' }],
+    ['sampling refused', 'sampling/createMessage', { messages: [{ role: 'user',
+      content: { type: 'text', text: 'hi' } }] }, ':decline\n',
+    { code: -1, message: 'User rejected sampling request' }],
+    ['a method that nobody has', 'no/such', {}, '', { code: -32601, message: 'Method not found' }],
+  ]) {
+    test(`a question: ${what}`, async t => {
+      const server = await asking(t, method, params);
+      const result = ok(await inspect(['-i', server.url], { input: `call x\n${typed}` }));
+      assert.deepEqual(JSON.parse(result.stdout), answered);
+    });
+  }
+
+  test('a question: nobody is there to answer', async t => {
+    const server = await asking(t, 'elicitation/create', FORM);
+    const result = ok(await inspect([server.url, 'call', 'x']));
+    assert.deepEqual(JSON.parse(result.stdout), { action: 'decline' });
+    assert.match(result.stderr, /there is no answer: write one into a file and name it with --answer/);
+  });
+
+  test('a question that the server withdraws', async t => {
+    const server = await asking(t, 'elicitation/create', FORM, { withdraws: true });
+    const child = start(t, 'inspect', 'sh', ['-c', `sleep 1 | "${LIMPET}" inspect -i ` +
+      `--answer /dev/null ${server.url} || (echo 'call x'; sleep 1) | "${LIMPET}" inspect -i ${server.url}`]);
+    await child.says(/the server does not want the answer any more/, 8000);
+    await child.says(/withdrawn/);
   });
 
   test('without a terminal and an answer, nothing is offered', async t => {
@@ -506,6 +606,25 @@ suite('an interactive session', () => {
     assert.equal(result.code, 1);
     assert.equal(result.stdout, 'tiny 1\n');
   });
+});
+
+test('Ctrl-C ends the session at the server too', async t => {
+  const server = await played(t, (method, message, { request, response }) => {
+    if (method === 'tools/call') return new Promise(() => {});
+    if (method === 'initialize') {
+      response.writeHead(200, { 'content-type': 'application/json', 'mcp-session-id': 's1' })
+        .end(JSON.stringify({ jsonrpc: '2.0', id: message.id, result: INFO }));
+    }
+    if (request.method === 'DELETE') response.writeHead(204).end();
+    return undefined;
+  });
+  const child = start(t, 'inspect', LIMPET, ['inspect', server.url, 'call', 'slow']);
+  while (!server.seen.some(row => row.message?.method === 'tools/call')) {
+    await new Promise(resolve => setTimeout(resolve, 10));
+  }
+  const { code } = await child.stop('SIGINT');
+  assert.equal(code, 1);
+  assert.equal(server.seen.at(-1).http, 'DELETE');
 });
 
 suite('mcp.json', () => {
