@@ -1,5 +1,6 @@
 /* `limpet replica`: the sample MCP server of serve/sample.h on one loop. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "app/app.h"
 #include "io/file.h"
@@ -17,6 +18,9 @@ struct settings {
     const char *name;
     const char *path;
     uint32_t sessions;
+    enum lp_sample_mode mode;
+    enum lp_sample_replay replay;
+    struct lp_owner owner;
 };
 
 /* What runs; everything NULL until it is there. */
@@ -36,6 +40,9 @@ static int start_sample(struct replica *r, const struct settings *settings)
     struct lp_sample_args args = {.shell = lp_loop_shell(r->loop),
         .name = lp_span_str(settings->name),
         .path = lp_span_str(settings->path),
+        .mode = settings->mode,
+        .owner = lp_owner_span(&settings->owner),
+        .replay = settings->replay,
         .session_max = settings->sessions};
     lp_io_random(args.seed, sizeof args.seed);
     int err = lp_sample_new(&args, &r->sample);
@@ -101,7 +108,7 @@ static bool is_path(struct lp_span path)
     return is_fine;
 }
 
-static int check(const struct settings *settings, const char *session)
+static int check(const struct settings *settings)
 {
     struct lp_span name = lp_span_str(settings->name);
     if (!lp_field_is_token(name) || name.len > LP_SAMPLE_NAME_MAX)
@@ -111,13 +118,58 @@ static int check(const struct settings *settings, const char *session)
         return lp_app_fail(LP_EXIT_USAGE,
             "--path: \"%s\" is no path; it begins with / and has up to 256 characters",
             settings->path);
-    if (strcmp(session, "shared") == 0 || strcmp(session, "stateless") == 0)
-        return lp_app_fail(LP_EXIT_USAGE,
-            "--session %s is not in this release; leave it out, or say --session local", session);
-    if (strcmp(session, "local") != 0)
-        return lp_app_fail(
-            LP_EXIT_USAGE, "--session: there is no mode \"%s\"; say --session local", session);
     return LP_EXIT_OK;
+}
+
+static int read_mode(const char *session, enum lp_sample_mode *ret_mode)
+{
+    if (strcmp(session, "shared") == 0)
+        return lp_app_fail(LP_EXIT_USAGE,
+            "--session shared is not in this release; say --session local or stateless");
+    bool is_local = strcmp(session, "local") == 0;
+    if (!is_local && strcmp(session, "stateless") != 0)
+        return lp_app_fail(LP_EXIT_USAGE,
+            "--session: there is no mode \"%s\"; say --session local or stateless", session);
+    *ret_mode = is_local ? LP_SAMPLE_LOCAL : LP_SAMPLE_STATELESS;
+    return LP_EXIT_OK;
+}
+
+/* The owner id is the flag's, else the platform's; a bad one of the platform is none ([S1]). */
+static int read_owner(const char *owner, struct lp_owner *ret)
+{
+    struct lp_owner_sources sources = {
+        .configured = lp_span_str(owner), .machine = lp_span_str(getenv("FLY_MACHINE_ID"))};
+    if (lp_owner_choose(&sources, ret))
+        return lp_app_fail(
+            LP_EXIT_USAGE, "--owner: \"%s\" is no owner id; use 1 to 32 letters and digits", owner);
+    if (ret->source == LP_OWNER_MACHINE_BAD)
+        (void)lp_app_fail(LP_EXIT_OK,
+            "FLY_MACHINE_ID is no owner id, so session ids are plain; "
+            "say --owner with 1 to 32 letters and digits");
+    return LP_EXIT_OK;
+}
+
+static int read_replay(const char *replay, struct settings *settings)
+{
+    bool is_strict = strcmp(replay, "fly-instance") == 0;
+    if (!is_strict && strcmp(replay, "fly") != 0)
+        return lp_app_fail(LP_EXIT_USAGE,
+            "--replay: there is no way \"%s\"; say --replay fly or fly-instance", replay);
+    if (!settings->owner.len)
+        return lp_app_fail(LP_EXIT_USAGE, "--replay needs an owner id; say --owner as well");
+    settings->replay = is_strict ? LP_SAMPLE_REPLAY_STRICT : LP_SAMPLE_REPLAY_PREFER;
+    return LP_EXIT_OK;
+}
+
+static int read_session_flags(
+    struct settings *settings, const char *session, const char *owner, const char *replay)
+{
+    int status = read_mode(session, &settings->mode);
+    if (status == LP_EXIT_OK)
+        status = read_owner(owner, &settings->owner);
+    if (status == LP_EXIT_OK && replay)
+        status = read_replay(replay, settings);
+    return status;
 }
 
 static int run(int argc, const char *const *argv)
@@ -126,11 +178,14 @@ static int run(int argc, const char *const *argv)
     const char *listen = "127.0.0.1:0";
     const char *sessions = NULL;
     const char *session = "local";
+    const char *owner = NULL;
+    const char *replay = NULL;
     const char *words[LP_WORDS_MAX + 1];
     const struct lp_option options[] = {{"--listen", &listen, NULL, NULL},
         {"--name", &settings.name, NULL, NULL}, {"--path", &settings.path, NULL, NULL},
-        {"--sessions", &sessions, NULL, NULL}, {"--session", &session, NULL, NULL}};
-    int status = lp_options_read(options, 5, argc, argv, words);
+        {"--sessions", &sessions, NULL, NULL}, {"--session", &session, NULL, NULL},
+        {"--owner", &owner, NULL, NULL}, {"--replay", &replay, NULL, NULL}};
+    int status = lp_options_read(options, 7, argc, argv, words);
     if (status == LP_EXIT_OK && words[0])
         status = lp_app_fail(LP_EXIT_USAGE, "there is a word too many: \"%s\"", words[0]);
     if (status == LP_EXIT_OK)
@@ -138,7 +193,9 @@ static int run(int argc, const char *const *argv)
     if (status == LP_EXIT_OK && sessions)
         status = lp_options_number("--sessions", sessions, SESSIONS_MAX, &settings.sessions);
     if (status == LP_EXIT_OK)
-        status = check(&settings, session);
+        status = check(&settings);
+    if (status == LP_EXIT_OK)
+        status = read_session_flags(&settings, session, owner, replay);
     return status == LP_EXIT_OK ? serve(&settings) : status;
 }
 
@@ -158,7 +215,15 @@ static int help(struct lp_buf *out)
         "  --path PATH         where MCP is served (default /mcp)\n"
         "  --sessions N        sessions kept at once; beyond that the one that was idle\n"
         "                      longest ends (default 256)\n"
-        "  --session local     where sessions live; only local in this release\n"
+        "  --session local     sessions live in this process (default)\n"
+        "  --session stateless there are none: no id is given or asked for, so any\n"
+        "                      replica can answer any request\n"
+        "  --owner ID          session ids are ID.<uuid> and tell whose they are; 1 to\n"
+        "                      32 letters and digits (default FLY_MACHINE_ID, else none)\n"
+        "  --replay fly        a request of another owner's session is answered with\n"
+        "                      fly-replay: prefer_instance=<owner>;timeout=5s, so that\n"
+        "                      the platform brings it there; fly-instance:\n"
+        "                      instance=<owner>\n"
         "\n"
         "Example:\n"
         "  limpet replica --listen 127.0.0.1:3001 --name A\n");

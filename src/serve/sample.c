@@ -16,7 +16,8 @@ static const struct lp_link_limits LIMITS = {
 
 static struct lp_span copy_text(char *room, struct lp_span text)
 {
-    memcpy(room, text.ptr, text.len);
+    if (text.len)
+        memcpy(room, text.ptr, text.len);
     return lp_span(room, text.len);
 }
 
@@ -26,6 +27,9 @@ static void set_up(struct lp_sample *sample, const struct lp_sample_args *args)
     sample->shell = args->shell;
     sample->name = copy_text(sample->name_room, args->name);
     sample->path = copy_text(sample->path_room, args->path);
+    sample->owner = copy_text(sample->owner_room, args->owner);
+    sample->mode = args->mode;
+    sample->replay = args->replay;
     sample->idle_us = args->idle_us ? args->idle_us : 15ull * MINUTE_US;
     sample->timer_at_us = UINT64_MAX;
     sample->sweep = (struct lp_timer){.kind = LP_TIMER_SAMPLE_SWEEP};
@@ -41,7 +45,7 @@ int lp_sample_new(const struct lp_sample_args *args, struct lp_sample **ret)
 {
     if (args->name.len > LP_SAMPLE_NAME_MAX || args->path.len > LP_SAMPLE_PATH_MAX)
         return LP_ETOO_LONG;
-    if (!lp_field_is_token(args->name))
+    if (!lp_field_is_token(args->name) || (args->owner.len && !lp_owner_is_id(args->owner)))
         return LP_ESYNTAX;
     struct lp_sample *sample = calloc(1, sizeof *sample);
     if (!sample)

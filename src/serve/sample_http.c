@@ -4,6 +4,7 @@
  * limit and judged whole. Answers go through request->out in slices, so that an answer over link's
  * backlog limit waits for its reader. What the messages mean is sample_rpc.c's. */
 #include "base/error.h"
+#include "mcp/replay.h"
 #include "mcp/reply.h"
 #include "serve/guard.h"
 #include "serve/sample_priv.h"
@@ -114,7 +115,7 @@ static void add_session(struct lp_sample *sample, struct lp_sample_request *r, s
 {
     const struct lp_sample_session *session = lp_sample_session_get(sample, r->session);
     if (session)
-        add(head, LP_FIELD_MCP_SESSION_ID, lp_span_str(session->text));
+        add(head, LP_FIELD_MCP_SESSION_ID, lp_span(session->text, session->text_len));
 }
 
 static void send_json(struct lp_sample *sample, struct lp_sample_request *r, uint16_t status)
@@ -126,7 +127,8 @@ static void send_json(struct lp_sample *sample, struct lp_sample_request *r, uin
         add(head, LP_FIELD_CONTENT_TYPE, LP_SPAN("application/json"));
     }
     if (status == 405)
-        add(head, LP_FIELD_ALLOW, LP_SPAN("GET, POST, DELETE"));
+        add(head, LP_FIELD_ALLOW,
+            sample->mode == LP_SAMPLE_LOCAL ? LP_SPAN("GET, POST, DELETE") : LP_SPAN("POST"));
     if (status == 503)
         add(head, LP_FIELD_RETRY_AFTER, LP_SPAN("1"));
     add_session(sample, r, head);
@@ -203,12 +205,31 @@ void lp_sample_send_event(struct lp_sample *sample, lp_id id, struct lp_span jso
     lp_buf_release(&event);
 }
 
-static void refuse(struct lp_sample *sample, struct lp_sample_request *r, enum lp_reason why)
+static void refuse_message(struct lp_sample *sample, struct lp_sample_request *r,
+    enum lp_reason why, struct lp_span message_id)
 {
-    struct lp_reply reply = {.reason = why};
+    struct lp_reply reply = {.reason = why, .id = message_id};
     if (lp_reply_write(&r->out.buf, &reply))
         r->out.failed = true;
     lp_sample_finish(sample, r->id, (uint16_t)lp_reason_info(why)->http_status);
+}
+
+static void refuse(struct lp_sample *sample, struct lp_sample_request *r, enum lp_reason why)
+{
+    refuse_message(sample, r, why, LP_SPAN(""));
+}
+
+/* Asks the platform to send the request once more, to the session's owner. */
+static void answer_replay(struct lp_sample *sample, struct lp_sample_request *r)
+{
+    char room[LP_REPLAY_TEXT_MAX];
+    struct lp_head *head = new_head(sample, 204);
+    add(head, LP_FIELD_FLY_REPLAY,
+        lp_replay_value(r->owner, sample->replay == LP_SAMPLE_REPLAY_STRICT, room));
+    r->state = LP_SAMPLE_SENDING;
+    lp_id id = r->id;
+    lp_link_send_head(&sample->links, r->stream, head);
+    push(sample, id);
 }
 
 static void refuse_with(
@@ -231,16 +252,37 @@ static void send_comment(struct lp_sample *sample, struct lp_sample_request *r)
     (void)takes_more; /* a reader who takes nothing is link's business */
 }
 
+/* The id is another owner's, and the platform can bring the request there: once, never twice. */
+static bool is_to_be_replayed(const struct lp_sample *sample, const struct lp_sample_request *r)
+{
+    return sample->replay != LP_SAMPLE_REPLAY_OFF && r->has_session_header &&
+        r->whose == LP_WHOSE_OTHERS && !r->was_replayed;
+}
+
+/* Why a request without a session of this process gets none. */
+static enum lp_reason reason_without_session(const struct lp_sample_request *r)
+{
+    if (!r->has_session_header)
+        return LP_REASON_missing_session;
+    if (r->whose == LP_WHOSE_OTHERS)
+        return r->was_replayed ? LP_REASON_session_passed_on : LP_REASON_session_no_replica;
+    return r->whose == LP_WHOSE_OURS ? LP_REASON_session_lost : LP_REASON_session_no_owner;
+}
+
 /* The session of a request that must have one; NULL when it was answered instead. */
 static struct lp_sample_session *demand_session(
-    struct lp_sample *sample, struct lp_sample_request *r)
+    struct lp_sample *sample, struct lp_sample_request *r, struct lp_span message_id)
 {
-    struct lp_sample_session *session = lp_sample_session_find(sample, r->session_text);
-    if (!r->has_session_header)
-        refuse(sample, r, LP_REASON_missing_session);
-    else if (!session)
-        refuse(sample, r, LP_REASON_session_lost);
-    return r->has_session_header ? session : NULL;
+    struct lp_sample_session *session = NULL;
+    if (r->has_session_header && r->whose == LP_WHOSE_OURS)
+        session = lp_sample_session_find(sample, r->key);
+    if (session)
+        return session;
+    if (is_to_be_replayed(sample, r))
+        answer_replay(sample, r);
+    else
+        refuse_message(sample, r, reason_without_session(r), message_id);
+    return NULL;
 }
 
 static void hold(
@@ -252,7 +294,7 @@ static void hold(
 
 static void on_get(struct lp_sample *sample, struct lp_sample_request *r)
 {
-    struct lp_sample_session *session = demand_session(sample, r);
+    struct lp_sample_session *session = demand_session(sample, r, LP_SPAN(""));
     if (!session)
         return;
     if (!r->wants_sse) {
@@ -272,7 +314,7 @@ static void on_get(struct lp_sample *sample, struct lp_sample_request *r)
 
 static void on_delete(struct lp_sample *sample, struct lp_sample_request *r)
 {
-    struct lp_sample_session *session = demand_session(sample, r);
+    struct lp_sample_session *session = demand_session(sample, r, LP_SPAN(""));
     if (!session)
         return;
     lp_sample_session_end(sample, session);
@@ -284,36 +326,53 @@ static void on_delete(struct lp_sample *sample, struct lp_sample_request *r)
 static void answer_initialize(
     struct lp_sample *sample, struct lp_sample_request *r, const struct lp_envelope *env)
 {
-    struct lp_sample_session *session = lp_sample_session_new(sample);
-    if (!session) {
-        refuse(sample, r, LP_REASON_over_capacity);
-        return;
+    struct lp_sample_session *session = NULL;
+    if (sample->mode == LP_SAMPLE_LOCAL) {
+        session = lp_sample_session_new(sample);
+        if (!session) {
+            refuse_message(sample, r, LP_REASON_over_capacity, env->id);
+            return;
+        }
+        hold(sample, r, session);
     }
-    hold(sample, r, session);
     struct lp_sample_call call = {.session = session, .request = r, .env = env, .out = &r->out};
     call.message = lp_buf_span(&r->in);
     lp_sample_rpc_initialize(sample, &call);
     lp_sample_finish(sample, r->id, 200);
 }
 
-static void answer_call(
-    struct lp_sample *sample, struct lp_sample_request *r, const struct lp_envelope *env)
+static void answer_call(struct lp_sample *sample, const struct lp_sample_call *call)
 {
-    struct lp_sample_session *session = demand_session(sample, r);
-    if (!session)
-        return;
-    if (env->is_batch && strcmp(session->version, "2025-03-26") != 0) {
+    const struct lp_envelope *env = call->env;
+    struct lp_sample_request *r = call->request;
+    bool takes_batch =
+        call->session ? strcmp(call->session->version, "2025-03-26") == 0 : r->takes_batch;
+    if (env->is_batch && !takes_batch) {
         refuse(sample, r, LP_REASON_bad_batch);
         return;
     }
-    hold(sample, r, session);
-    struct lp_sample_call call = {.session = session, .request = r, .env = env, .out = &r->out};
-    call.message = lp_buf_span(&r->in);
+    if (call->session)
+        hold(sample, r, call->session);
     lp_id id = r->id;
     enum lp_sample_outcome outcome =
-        env->is_batch ? lp_sample_rpc_batch(sample, &call) : lp_sample_rpc(sample, &call);
+        env->is_batch ? lp_sample_rpc_batch(sample, call) : lp_sample_rpc(sample, call);
     if (outcome != LP_SAMPLE_LATER)
         lp_sample_finish(sample, id, outcome == LP_SAMPLE_SILENT ? 202 : 200);
+}
+
+/* A message that is no `initialize`. */
+static void on_message(
+    struct lp_sample *sample, struct lp_sample_request *r, const struct lp_envelope *env)
+{
+    struct lp_sample_call call = {.request = r, .env = env, .out = &r->out};
+    call.message = lp_buf_span(&r->in);
+    if (sample->mode == LP_SAMPLE_LOCAL) {
+        call.session =
+            demand_session(sample, r, env->has_id && !env->is_batch ? env->id : LP_SPAN(""));
+        if (!call.session)
+            return;
+    }
+    answer_call(sample, &call);
 }
 
 static void on_post(struct lp_sample *sample, struct lp_sample_request *r)
@@ -332,19 +391,26 @@ static void on_post(struct lp_sample *sample, struct lp_sample_request *r)
     else if (env.method == LP_RPC_INITIALIZE && env.has_id)
         answer_initialize(sample, r, &env);
     else
-        answer_call(sample, r, &env);
+        on_message(sample, r, &env);
 }
 
 /* --- heads --- */
 
-static void take_session_header(struct lp_sample_request *r, const struct lp_head *head)
+static void take_session_header(
+    struct lp_sample *sample, struct lp_sample_request *r, const struct lp_head *head)
 {
-    struct lp_span text = lp_head_value(head, LP_FIELD_MCP_SESSION_ID);
-    r->has_session_header = text.ptr != NULL;
-    if (text.len <= sizeof r->text && text.len) {
-        memcpy(r->text, text.ptr, text.len);
-        r->session_text = lp_span(r->text, text.len);
+    struct lp_span owner;
+    const struct lp_field *field = lp_head_find(head, LP_FIELD_MCP_SESSION_ID, NULL);
+    r->has_session_header = field != NULL;
+    if (!field)
+        return;
+    r->whose = lp_session_id_judge(sample->owner, field->value, &r->key, &owner);
+    if (r->whose == LP_WHOSE_OTHERS) {
+        memcpy(r->owner_room, owner.ptr, owner.len);
+        r->owner = lp_span(r->owner_room, owner.len);
     }
+    r->was_replayed = lp_head_find(head, LP_FIELD_FLY_REPLAY_SRC, NULL) ||
+        lp_head_find(head, LP_FIELD_FLY_REPLAY_FAILED, NULL);
 }
 
 static bool is_json(const struct lp_head *head)
@@ -366,6 +432,13 @@ static bool version_is_fine(const struct lp_head *head)
     return !field || lp_sample_version(field->value);
 }
 
+/* Without a session only the header tells; without it, it is 2025-03-26 (wire document 5). */
+static bool takes_batch(const struct lp_head *head)
+{
+    const struct lp_field *field = lp_head_find(head, LP_FIELD_MCP_PROTOCOL_VERSION, NULL);
+    return !field || lp_span_eq(field->value, LP_SPAN("2025-03-26"));
+}
+
 /* What the head alone refuses, or LP_REASON_none. */
 static enum lp_reason judge_head(
     struct lp_sample *sample, struct lp_stream s, const struct lp_head *head)
@@ -377,6 +450,8 @@ static enum lp_reason judge_head(
     if (!path_is_ours(sample, head))
         return LP_REASON_unknown_path;
     bool is_post = head->method == LP_METHOD_POST;
+    if (!is_post && sample->mode == LP_SAMPLE_STATELESS)
+        return LP_REASON_method_not_allowed;
     if (!is_post && head->method != LP_METHOD_GET && head->method != LP_METHOD_DELETE)
         return LP_REASON_method_not_allowed;
     if (is_post && !is_json(head))
@@ -384,6 +459,13 @@ static enum lp_reason judge_head(
     if (head->body == LP_BODY_LENGTH && head->body_bytes > LP_SAMPLE_BODY_MAX)
         return LP_REASON_body_too_large;
     return LP_REASON_none;
+}
+
+/* The platform keeps no longer body to send again, and of a chunked one nobody knows ([S5]). */
+static bool is_over_replay(const struct lp_head *head)
+{
+    return head->body == LP_BODY_CHUNKED ||
+        (head->body == LP_BODY_LENGTH && head->body_bytes > LP_REPLAY_BODY_MAX);
 }
 
 static void on_head(void *ctx, uint64_t tag, struct lp_stream s, const struct lp_head *head)
@@ -397,8 +479,10 @@ static void on_head(void *ctx, uint64_t tag, struct lp_stream s, const struct lp
     }
     struct lp_span accept = lp_head_value(head, LP_FIELD_ACCEPT);
     r->wants_sse = lp_span_search(accept, LP_SPAN("text/event-stream")) < accept.len;
-    take_session_header(r, head);
+    r->takes_batch = takes_batch(head);
     r->method = head->method;
+    if (sample->mode == LP_SAMPLE_LOCAL)
+        take_session_header(sample, r, head);
     enum lp_reason why = judge_head(sample, s, head);
     if (why)
         refuse(sample, r, why);
@@ -406,6 +490,8 @@ static void on_head(void *ctx, uint64_t tag, struct lp_stream s, const struct lp
         refuse_with(sample, r, 400,
             "Bad Request: Unsupported protocol version (supported versions: " LP_SAMPLE_VERSIONS
             ")");
+    else if (is_to_be_replayed(sample, r) && is_over_replay(head))
+        refuse(sample, r, LP_REASON_replay_too_large);
     else if (head->expect_continue)
         lp_link_continue(&sample->links, s);
 }

@@ -18,6 +18,7 @@
 #include "mcp/entropy.h"
 #include "mcp/envelope.h"
 #include "serve/sample.h"
+#include "serve/session_id.h"
 
 #define LP_SAMPLE_VERSIONS "2025-11-25, 2025-06-18, 2025-03-26"
 
@@ -57,9 +58,13 @@ struct lp_sample_request {
     bool wants_sse;
     bool is_sse; /* the answer is an event stream that has begun */
     bool has_session_header;
-    struct lp_span session_text; /* in `text` */
-    lp_id session;               /* while it keeps the session busy */
-    char text[64];
+    bool was_replayed;    /* by the platform, once already */
+    bool takes_batch;     /* by its version header; sessions know better */
+    enum lp_whose whose;  /* of its session id */
+    struct lp_key key;    /* ours */
+    struct lp_span owner; /* another one's id, in `owner_room` */
+    char owner_room[LP_OWNER_MAX];
+    lp_id session; /* while it keeps the session busy */
     struct lp_buf in;
     struct lp_sample_out out;
     struct lp_sample_slow slow;
@@ -69,7 +74,8 @@ struct lp_sample_request {
 struct lp_sample_session {
     lp_id id;
     struct lp_key key;
-    char text[33];
+    char text[LP_SESSION_ID_MAX];
+    size_t text_len;
     const char *version;
     uint64_t counter;
     uint64_t used_us;
@@ -90,6 +96,8 @@ struct lp_sample {
     struct lp_list idle; /* sessions nobody uses just now, longest idle first */
     struct lp_timer sweep;
     struct lp_head head; /* for the heads of answers */
+    enum lp_sample_mode mode;
+    enum lp_sample_replay replay;
     uint64_t idle_us;
     uint64_t now_us;
     uint64_t timer_at_us;
@@ -97,7 +105,9 @@ struct lp_sample {
     bool stopped;
     struct lp_span name;
     struct lp_span path;
+    struct lp_span owner;
     char name_room[LP_SAMPLE_NAME_MAX];
+    char owner_room[LP_OWNER_MAX];
     char path_room[LP_SAMPLE_PATH_MAX];
 };
 
@@ -125,7 +135,7 @@ void lp_sample_request_timer(struct lp_sample *sample, lp_id id);
 
 /* A new session, an idle one pushed out when there are too many; NULL when all are busy. */
 struct lp_sample_session *lp_sample_session_new(struct lp_sample *sample);
-struct lp_sample_session *lp_sample_session_find(struct lp_sample *sample, struct lp_span text);
+struct lp_sample_session *lp_sample_session_find(struct lp_sample *sample, struct lp_key key);
 struct lp_sample_session *lp_sample_session_get(const struct lp_sample *sample, lp_id id);
 /* Ends it, with its streams and calls. */
 void lp_sample_session_end(struct lp_sample *sample, struct lp_sample_session *session);
@@ -151,7 +161,7 @@ enum lp_sample_outcome {
 
 /* One message of a session, already scanned. */
 struct lp_sample_call {
-    struct lp_sample_session *session;
+    struct lp_sample_session *session; /* NULL in a server without sessions */
     struct lp_sample_request *request;
     const struct lp_envelope *env;
     struct lp_span message;

@@ -84,12 +84,14 @@ void lp_sample_rpc_initialize(struct lp_sample *sample, const struct lp_sample_c
 {
     struct lp_sample_out *out = call->out;
     const char *asked = lp_sample_version(unquoted(call->env->protocol_version));
-    call->session->version = asked ? asked : VERSIONS[0];
+    const char *version = asked ? asked : VERSIONS[0];
+    if (call->session)
+        call->session->version = version;
     begin_answer(out, call->env->id);
     lp_sample_printf(out,
         ",\"result\":{\"protocolVersion\":\"%s\",\"capabilities\":{\"tools\":{},\"logging\":{}},"
         "\"serverInfo\":{\"name\":\"limpet-replica\",\"version\":\"%s\"},\"instructions\":",
-        call->session->version, LP_VERSION);
+        version, LP_VERSION);
     lp_sample_put(out, LP_SPAN("\"A sample server; this one is replica "));
     lp_sample_put(out, sample->name);
     lp_sample_put(out, LP_SPAN(".\"}}"));
@@ -101,7 +103,8 @@ static void set_level(const struct lp_sample_call *call)
     struct lp_span level = unquoted(lp_member(params, LP_SPAN("level")));
     for (uint32_t i = 0; i < sizeof LEVELS / sizeof *LEVELS; i++) {
         if (lp_span_eq(level, lp_span_str(LEVELS[i]))) {
-            call->session->level = i;
+            if (call->session)
+                call->session->level = i;
             lp_sample_rpc_result(call->out, call->env->id, LP_SPAN("{}"));
             return;
         }
@@ -138,7 +141,7 @@ enum lp_sample_outcome lp_sample_rpc(struct lp_sample *sample, const struct lp_s
         return LP_SAMPLE_SILENT; /* an answer; this server never asks */
     if (env->has_id)
         return on_request(sample, call);
-    if (env->method == LP_RPC_CANCELLED)
+    if (env->method == LP_RPC_CANCELLED && call->session)
         lp_sample_slow_cancel(sample, call);
     return LP_SAMPLE_SILENT;
 }

@@ -1,14 +1,10 @@
 /* Sessions of the sample server: opened, found, pushed out, ended (wire document 4.4).
  *
- * A session id is 128 random bits in hex, and those bits are its key. A session is either busy
+ * The random bits of a session's id are its key (serve/session_id.h). A session is either busy
  * (a request or its GET stream holds it) or in the idle list, whose front is the one to go when
  * there are too many or its time is over. Invariant: busy is 0 exactly when it is in that list. */
-#include <stdio.h>
-
 #include "base/error.h"
 #include "serve/sample_priv.h"
-
-enum { KEY_DIGITS = 32 };
 
 struct lp_sample_session *lp_sample_session_get(const struct lp_sample *sample, lp_id id)
 {
@@ -37,8 +33,7 @@ struct lp_sample_session *lp_sample_session_new(struct lp_sample *sample)
     session->id = id;
     lp_list_init(&session->idle);
     lp_entropy_bytes(&sample->entropy, (unsigned char *)&session->key, sizeof session->key);
-    snprintf(session->text, sizeof session->text, "%016llx%016llx",
-        (unsigned long long)session->key.hi, (unsigned long long)session->key.lo);
+    session->text_len = lp_session_id_mint(sample->owner, &session->key, session->text);
     if (lp_map_put(&sample->by_key, session->key, id)) {
         lp_slab_free(&sample->sessions, id);
         return NULL;
@@ -48,26 +43,9 @@ struct lp_sample_session *lp_sample_session_new(struct lp_sample *sample)
     return session;
 }
 
-static bool parse_half(struct lp_span digits, uint64_t *ret)
+struct lp_sample_session *lp_sample_session_find(struct lp_sample *sample, struct lp_key key)
 {
-    uint64_t value = 0;
-    for (size_t i = 0; i < digits.len; i++) {
-        char c = digits.ptr[i];
-        bool is_digit = c >= '0' && c <= '9';
-        if (!is_digit && !(c >= 'a' && c <= 'f'))
-            return false;
-        value = value << 4 | (uint64_t)(is_digit ? c - '0' : c - 'a' + 10);
-    }
-    *ret = value;
-    return true;
-}
-
-struct lp_sample_session *lp_sample_session_find(struct lp_sample *sample, struct lp_span text)
-{
-    struct lp_key key;
-    bool is_id = text.len == KEY_DIGITS && parse_half(lp_span(text.ptr, 16), &key.hi) &&
-        parse_half(lp_span(text.ptr + 16, 16), &key.lo);
-    return is_id ? lp_sample_session_get(sample, lp_map_get(&sample->by_key, key)) : NULL;
+    return lp_sample_session_get(sample, lp_map_get(&sample->by_key, key));
 }
 
 void lp_sample_session_hold(struct lp_sample *sample, struct lp_sample_session *session)

@@ -84,6 +84,8 @@ static enum lp_sample_outcome whoami(struct lp_sample *sample, const struct lp_s
 
 static enum lp_sample_outcome counter(struct lp_sample *sample, const struct lp_sample_call *call)
 {
+    if (!call->session)
+        return bad_arguments(call, "this server keeps no sessions, so nothing is counted");
     unsigned long long count = ++call->session->counter;
     begin_text(call->out, call->env->id);
     lp_sample_printf(call->out, "\"%llu\"", count);
@@ -115,10 +117,11 @@ static enum lp_sample_outcome notify(
     uint64_t count = 1;
     if (!lp_member_u64(arguments, LP_SPAN("count"), &count) || !count || count > NOTIFY_MAX)
         return bad_arguments(call, "count must be a whole number from 1 to 100");
-    bool is_wanted = call->session->stream && call->session->level <= LEVEL_INFO;
+    const struct lp_sample_session *session = call->session;
+    bool is_wanted = session && session->stream && session->level <= LEVEL_INFO;
     uint64_t sent = 0;
     while (is_wanted && sent < count)
-        notify_once(sample, call->session->stream, ++sent);
+        notify_once(sample, session->stream, ++sent);
     begin_text(call->out, call->env->id);
     lp_sample_printf(call->out, "\"sent %llu\"", (unsigned long long)sent);
     end_text(call->out);

@@ -34,7 +34,7 @@ suite('limpet replica', () => {
     for (const expected of ['1', '2', '3']) assert.equal(await one.tool('counter'), expected);
     assert.equal(await two.tool('counter'), '1');
     one.url = b.url;
-    assertLost(await one.callTool('counter'));
+    assertLost(await one.callTool('counter'), 4);
   });
 
   test('slow: progress as a stream, plain JSON for who takes no stream', async t => {
@@ -76,14 +76,14 @@ suite('limpet replica', () => {
   test('statuses: no id, unknown id, bad JSON, batch, DELETE', async t => {
     const { url } = await replica(t);
     const session = await Session.open(url);
-    assertRpcError(await post(url, request(1, 'ping')), { status: 400, code: -32000 });
-    assertLost(await post(url, request(1, 'ping'), { [SESSION]: 'nobody' }));
+    assertRpcError(await post(url, request(1, 'ping')), { status: 400, code: -32000, id: 1 });
+    assertLost(await post(url, request(1, 'ping'), { [SESSION]: 'nobody' }), 1);
     assertRpcError(await session.post('{'), { status: 400, code: -32700 });
     assertRpcError(await session.post(`[${request(1, 'ping')}]`), { status: 400, code: -32600 });
     const cancel = notification('notifications/cancelled', { requestId: 9 });
     assert.equal((await session.post(cancel)).status, 202);
     assert.equal((await session.delete()).status, 200);
-    assertLost(await session.ask('ping'));
+    assertLost(await session.ask('ping'), 1);
   });
 
   test('--sessions: the one that was idle longest makes room', async t => {
@@ -92,7 +92,7 @@ suite('limpet replica', () => {
     assert.equal((await a.ask('ping')).status, 200);
     await Session.open(url);
     assert.equal((await a.ask('ping')).status, 200);
-    assertLost(await b.ask('ping'));
+    assertLost(await b.ask('ping'), 1);
   });
 
   test('a body of 3 MiB is echoed whole; over 4 MiB is refused', async t => {
@@ -131,6 +131,10 @@ suite('mistakes', () => {
     [['--sessions=-1'], /"-1" is no whole number/],
     [['--session', 'shared'], /--session shared is not in this release/],
     [['--session=odd'], /there is no mode "odd"/],
+    [['--owner', 'm-1'], /"m-1" is no owner id/],
+    [['--owner', 'm'.repeat(33)], /is no owner id/],
+    [['--replay', 'fly'], /--replay needs an owner id/],
+    [['--owner', 'm1', '--replay', 'away'], /there is no way "away"/],
     [['extra'], /a word too many: "extra"/],
     [['a', 'b', 'c', 'd', 'e'], /a word too many: "e"/],
   ];

@@ -57,9 +57,9 @@ static void ids_decide_the_status(void **state)
         const char *text = ask(&c, dial(&w), methods[i], body);
         STATUS(text, "400");
         HAS(text, "\"code\":-32000,\"message\":\"Bad Request: Mcp-Session-Id header is required\"");
-        const char *const unknown[] = {"0123456789abcdef0123456789abcdef",
-            "0123456789ABCDEF0123456789ABCDEF", "short", "z123456789abcdef0123456789abcdef",
-            "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"};
+        const char *const unknown[] = {"01234567-89ab-4def-8123-456789abcdef",
+            "01234567-89AB-4DEF-8123-456789ABCDEF", "short", "0123456789abcdef0123456789abcdef",
+            "m2.01234567-89ab-4def-8123-456789abcdef"};
         for (size_t j = 0; j < sizeof unknown / sizeof *unknown; j++) {
             snprintf(c.session, sizeof c.session, "%s", unknown[j]);
             text = ask(&c, dial(&w), methods[i], body);
@@ -138,7 +138,7 @@ static void a_stale_id_does_not_hinder_initialize(void **state)
     struct world w;
     start(&w, 0);
     struct client c = new_client(&w);
-    snprintf(c.session, sizeof c.session, "0123456789abcdef0123456789abcdef");
+    snprintf(c.session, sizeof c.session, "01234567-89ab-4def-8123-456789abcdef");
     const char *text = post(&c, INITIALIZE("2025-11-25"));
     STATUS(text, "200");
     HAS(text, "mcp-session-id: ");

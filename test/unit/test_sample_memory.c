@@ -89,7 +89,7 @@ static void take_session(struct story *s, lp_id conn)
     struct lp_span text = lp_buf_span(&peer_of(s->world, conn)->got);
     size_t at = lp_span_search(text, LP_SPAN("mcp-session-id: "));
     if (at < text.len)
-        memcpy(s->session, text.ptr + at + 16, 32);
+        memcpy(s->session, text.ptr + at + 16, 36);
 }
 
 static void wait_scarce(struct story *s, uint64_t us)
