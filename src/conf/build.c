@@ -66,9 +66,25 @@ static void read_group(struct lp_conf_reader *reader, const struct lp_conf_targe
         lp_conf_read_map(reader, target, prefix, member);
 }
 
+static void refuse_foreign(
+    struct lp_conf_reader *reader, const struct lp_conf_key *row, struct lp_conf_value *member)
+{
+    if (row->owner == LP_KEY_OF_SIDECAR)
+        lp_conf_problem(&reader->problems, member, "belongs to limpet sidecar, not here");
+    else if (row->type == LP_TYPE_REPLICAS)
+        lp_conf_problem(&reader->problems, member,
+            "a sidecar has one server, named with --local, and a --peer for each other sidecar");
+    else
+        lp_conf_problem(&reader->problems, member, "belongs to limpet gateway, not here");
+}
+
 static void read_member(struct lp_conf_reader *reader, const struct lp_conf_target *target,
     const struct lp_conf_key *row, struct lp_conf_value *member)
 {
+    if (!lp_conf_key_is_of(row, reader->problems.seat)) {
+        refuse_foreign(reader, row, member);
+        return;
+    }
     /* Flags hold keys of the top too when they are put on top of a server. */
     if (row->scope == LP_SCOPE_TOP && target->scope != LP_SCOPE_TOP)
         return;
@@ -146,6 +162,21 @@ static void read_servers(
         read_server(reader, is_list ? &servers->items[i] : servers, flags);
 }
 
+/* A sidecar's peers stand behind its own replica. They are asked by the client's path. */
+static int append_peers(struct lp_conf_reader *reader, struct lp_conf_server *server)
+{
+    uint32_t count = server->replica_count + server->peer_count;
+    struct lp_conf_replica *all = lp_arena_alloc(reader->keep, count * sizeof *all);
+    if (!all)
+        return LP_ENOMEM;
+    for (uint32_t i = 0; i < count; i++)
+        all[i] = i < server->replica_count ? server->replicas[i]
+                                           : server->peers[i - server->replica_count];
+    server->replicas = all;
+    server->replica_count = count;
+    return LP_OK;
+}
+
 /* A replica's path and name come from others when they were not given. Replicas that stand at the
  * top level are shared by servers with other paths, so each server gets its own copy. */
 static int complete_replicas(struct lp_conf_reader *reader, struct lp_conf_server *server)
@@ -179,7 +210,9 @@ static void complete(struct lp_conf_reader *reader)
         struct lp_conf_server *server = &reader->drafts[i].server;
         if (!server->sse_upstream.len)
             server->sse_upstream = server->sse_path;
-        if (server->replica_count)
+        if (server->replica_count && server->peer_count)
+            reader->err = append_peers(reader, server);
+        if (server->replica_count && !reader->err)
             reader->err = complete_replicas(reader, server);
         servers[i] = *server;
     }

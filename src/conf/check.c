@@ -71,24 +71,52 @@ static void check_path(
     }
 }
 
+/* Those of the configured server itself; a sidecar's peers are told of apart. */
+static struct lp_span own_key(const struct lp_conf_reader *reader)
+{
+    return reader->conf->is_sidecar ? LP_SPAN("local") : LP_SPAN("replicas");
+}
+
 static void check_replicas(struct lp_conf_reader *reader, struct lp_conf_draft *draft)
 {
     const struct lp_conf_server *server = &draft->server;
-    struct lp_conf_value *list = place_of(draft, LP_SPAN("replicas"));
+    struct lp_conf_value *list = place_of(draft, own_key(reader));
     if (list->is_refused)
         return;
+    if (server->replica_count == 0 && reader->conf->is_sidecar) {
+        lp_conf_problem(&reader->problems, list,
+            "the server beside this sidecar is not given; name it, like --local "
+            "http://127.0.0.1:3001/mcp");
+        return;
+    }
     if (server->replica_count == 0) {
         lp_conf_problem(&reader->problems, list,
             "no replica is given; name at least one, like http://127.0.0.1:3001/mcp");
         return;
     }
-    for (uint32_t i = 1; i < server->replica_count; i++)
+    for (uint32_t i = 1; i < server->replica_count && !reader->conf->is_sidecar; i++)
         for (uint32_t j = 0; j < i; j++) {
             struct lp_span name = server->replicas[i].name;
             if (lp_span_eq(server->replicas[j].name, name))
                 lp_conf_problem(&reader->problems, &list->items[i],
                     "two replicas are named %.*s; each needs an address or a name of its own",
                     (int)name.len, name.ptr);
+        }
+}
+
+static void check_peers(struct lp_conf_reader *reader, struct lp_conf_draft *draft)
+{
+    const struct lp_conf_server *server = &draft->server;
+    struct lp_conf_value *list = given(draft, LP_SPAN("peers"));
+    if (!list || list->is_refused)
+        return;
+    for (uint32_t i = 1; i < server->peer_count; i++)
+        for (uint32_t j = 0; j < i; j++) {
+            struct lp_span name = server->peers[i].name;
+            if (lp_span_eq(server->peers[j].name, name))
+                lp_conf_problem(&reader->problems, &list->items[i],
+                    "two peers have the owner id %.*s; each has one of its own", (int)name.len,
+                    name.ptr);
         }
 }
 
@@ -151,11 +179,14 @@ static const struct lp_conf_address *own_listener(
 /* A gateway in front of itself would send each request round and round. */
 static void check_loop(struct lp_conf_reader *reader, struct lp_conf_draft *draft)
 {
-    struct lp_conf_value *list = place_of(draft, LP_SPAN("replicas"));
+    struct lp_conf_value *list = place_of(draft, own_key(reader));
     if (list->is_refused || is_refused(&reader->base, LP_SPAN("listen")) ||
         is_refused(&reader->base, LP_SPAN("admin")))
         return;
-    for (uint32_t i = 0; i < draft->server.replica_count; i++) {
+    uint32_t count = draft->server.replica_count;
+    if (reader->conf->is_sidecar && count)
+        count = 1; /* of the peers one may be itself */
+    for (uint32_t i = 0; i < count; i++) {
         const struct lp_conf_address *to = &draft->server.replicas[i].address;
         const struct lp_conf_address *own = own_listener(reader->conf, to);
         char to_text[ADDRESS_SHOWN], own_text[ADDRESS_SHOWN];
@@ -216,6 +247,7 @@ void lp_conf_check(struct lp_conf_reader *reader)
         check_path(reader, i, LP_SPAN("path"), draft->server.path);
         check_path(reader, i, LP_SPAN("sse_path"), draft->server.sse_path);
         check_replicas(reader, draft);
+        check_peers(reader, draft);
         check_loop(reader, draft);
         check_sse(reader, draft);
     }

@@ -59,11 +59,12 @@ int lp_conf_load(const struct lp_conf_source *source, struct lp_conf **ret, stru
     if (!snapshot)
         return LP_ENOMEM;
     struct lp_conf_reader reader = {
-        .problems = {.out = errors, .file = source->file_name},
+        .problems = {.out = errors, .file = source->file_name, .seat = source->seat},
         .keep = &snapshot->arena,
         .conf = &snapshot->conf,
     };
     lp_arena_init(&reader.scratch, LP_CONF_ARENA_MAX);
+    snapshot->conf.is_sidecar = source->seat == LP_SEAT_SIDECAR;
     int err = read_all(&reader, source, &document);
     lp_conf_yaml_free(document);
     lp_arena_fini(&reader.scratch);
@@ -76,5 +77,24 @@ int lp_conf_load(const struct lp_conf_source *source, struct lp_conf **ret, stru
         return err;
     }
     *ret = &snapshot->conf;
+    return LP_OK;
+}
+
+int lp_conf_set_self(struct lp_conf *conf, struct lp_span self)
+{
+    struct lp_arena *arena = &((struct snapshot *)conf)->arena;
+    LP_ASSERT(conf->is_sidecar && conf->server_count == 1);
+    /* Its memory is the snapshot's; const is for those who only read it. */
+    struct lp_conf_server *server = (struct lp_conf_server *)(uintptr_t)conf->servers;
+    struct lp_conf_replica *replicas = (struct lp_conf_replica *)(uintptr_t)server->replicas;
+    uint32_t kept = 1;
+    int err = lp_arena_dup(arena, self, &conf->self);
+    if (err || !self.len)
+        return err;
+    replicas[0].name = conf->self;
+    for (uint32_t i = 1; i < server->replica_count; i++)
+        if (!lp_span_eq(replicas[i].name, self))
+            replicas[kept++] = replicas[i];
+    server->replica_count = kept;
     return LP_OK;
 }

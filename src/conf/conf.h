@@ -54,6 +54,8 @@ struct lp_conf_server {
     struct lp_span sse_upstream; /* path at the replicas; default: sse_path */
     const struct lp_conf_replica *replicas;
     uint32_t replica_count;
+    const struct lp_conf_replica *peers; /* of a sidecar: as given; they follow in `replicas` */
+    uint32_t peer_count;
     enum lp_balance balance;
     enum lp_on_owner_lost on_owner_lost; /* only not_found is accepted in this release */
     uint64_t gone_after_ms;              /* default 3 s */
@@ -97,16 +99,21 @@ struct lp_conf {
     uint64_t large_bodies_max; /* bytes of held bodies over 64 KiB in all, default 256 MiB */
     bool is_sidecar;           /* replica 0 of the one server is local, all others are peers */
     struct lp_span self;       /* of a sidecar: its owner id; empty: it has none */
+    bool self_from_hostname;   /* of a sidecar: an owner id may be made of the hostname */
     enum lp_ids ids;           /* of a sidecar: how session ids say who owns them */
     enum lp_replay replay;     /* of a sidecar: what another owner's request is answered with */
     uint32_t conn_max;         /* client connections in all, default 9000 (two descriptors each) */
 };
+
+/* Which command the configuration is for: some keys belong to one of them only. */
+enum lp_conf_seat { LP_SEAT_GATEWAY, LP_SEAT_SIDECAR };
 
 /* Where a value came from, for messages: `file` and `line` (0 for flags). All problems are
  * reported, one sentence each, to `errors`: "limpet.yaml:7: servers[0].replicas[1]: \"htp://x\" is
  * not a replica address; use http://host:port/path, https://host/path or
  * unix:/path.sock:/path". */
 struct lp_conf_source {
+    enum lp_conf_seat seat;
     struct lp_span file_name; /* empty: no file */
     struct lp_span file_text;
     int argc; /* the words after the sub-command */
@@ -119,14 +126,20 @@ LP_MUST int lp_conf_load(
     const struct lp_conf_source *source, struct lp_conf **ret, struct lp_buf *errors);
 void lp_conf_free(struct lp_conf *conf);
 
+/* Of a sidecar, once, before anything else reads the snapshot: its owner id (empty: none), which
+ * names the local replica. A peer of that name is itself and is left out. LP_ENOMEM. */
+LP_MUST int lp_conf_set_self(struct lp_conf *conf, struct lp_span self);
+
 /* Finds -c/--config in the words without judging the others; empty when it is not there. */
 struct lp_span lp_conf_file_flag(int argc, const char *const *argv);
 
-/* Prints the snapshot as YAML, secrets left out (for `limpet config show`). */
+/* Prints a gateway's snapshot as YAML, secrets left out (for `limpet config show`). */
 LP_MUST int lp_conf_print(const struct lp_conf *conf, struct lp_buf *out);
 
-/* Help text of all gateway flags, 80 columns, made from the key table. */
+/* Help text of all flags of `limpet gateway`, and of `limpet sidecar`, 80 columns, made from the
+ * key table. */
 LP_MUST int lp_conf_help(struct lp_buf *out);
+LP_MUST int lp_conf_sidecar_help(struct lp_buf *out);
 
 /* Reference of all keys as a roff fragment for the manual page, made from the key table. */
 LP_MUST int lp_conf_manual(struct lp_buf *out);

@@ -14,7 +14,7 @@
 #include "conf/conf.h"
 
 enum {
-    LP_CONF_KEYS_MAX = 48,        /* rows of the key table */
+    LP_CONF_KEYS_MAX = 56,        /* rows of the key table */
     LP_CONF_FILE_MAX = 1 << 20,   /* bytes of the file */
     LP_CONF_DEPTH_MAX = 8,        /* nesting of values */
     LP_CONF_VALUES_MAX = 1 << 16, /* values in one tree: aliases can multiply */
@@ -53,9 +53,13 @@ enum lp_conf_type {
     LP_TYPE_ORIGINS,
     LP_TYPE_AGENTS,
     LP_TYPE_REPLICAS,
+    LP_TYPE_PEERS,
     LP_TYPE_DIALECTS,
     LP_TYPE_SERVERS,
 };
+
+/* Whose key it is. */
+enum lp_conf_owner { LP_KEY_OF_BOTH, LP_KEY_OF_GATEWAY, LP_KEY_OF_SIDECAR };
 
 /* One row of the key table: all that help, manual, reading and printing know of a key. */
 struct lp_conf_key {
@@ -71,8 +75,12 @@ struct lp_conf_key {
     size_t offset;         /* of the field in the struct of its scope */
     enum lp_conf_scope scope;
     enum lp_conf_type type;
+    enum lp_conf_owner owner;
     bool takes_off; /* "off" is accepted: no text, or 0 */
 };
+
+/* Whether the key is one of that command. */
+bool lp_conf_key_is_of(const struct lp_conf_key *key, enum lp_conf_seat seat);
 
 /* The table, and how many rows it has. */
 const struct lp_conf_key *lp_conf_keys(uint32_t *ret_count);
@@ -116,7 +124,8 @@ struct lp_conf_problems {
     struct lp_span file;
     uint32_t count;
     uint32_t file_count; /* those of the file, not of the flags */
-    int err;             /* why `out` took no more */
+    enum lp_conf_seat seat;
+    int err; /* why `out` took no more */
 };
 
 /* "file:line: where: sentence", once per value. */

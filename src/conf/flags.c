@@ -1,4 +1,5 @@
-/* The command line of `limpet gateway` -> value tree, by the key table: "--flag value",
+/* The command line of `limpet gateway` and `limpet sidecar` -> value tree, by the key table:
+ * "--flag value",
  * "--flag=value", "--" before words that are no flags, and URLs. A flag with a list may be given
  * again; any other only once. What a value means is value.c's, as for the file. */
 #include "conf/conf_priv.h"
@@ -71,7 +72,7 @@ struct lp_span lp_conf_file_flag(int argc, const char *const *argv)
 static bool is_list(enum lp_conf_type type)
 {
     return type == LP_TYPE_LISTENS || type == LP_TYPE_HOSTS || type == LP_TYPE_ORIGINS ||
-        type == LP_TYPE_REPLICAS;
+        type == LP_TYPE_REPLICAS || type == LP_TYPE_PEERS;
 }
 
 /* What is needed to put a word into the tree. */
@@ -147,7 +148,8 @@ static void refuse_flag(struct filler *filler, const struct word *word)
     if (nearest)
         lp_conf_problem(filler->problems, &at, "unknown flag; did you mean %s?", nearest);
     else
-        lp_conf_problem(filler->problems, &at, "unknown flag; limpet gateway --help lists them");
+        lp_conf_problem(filler->problems, &at, "unknown flag; limpet %s --help lists them",
+            filler->problems->seat == LP_SEAT_SIDECAR ? "sidecar" : "gateway");
 }
 
 int lp_conf_flags_read(int argc, const char *const *argv, struct lp_arena *arena,

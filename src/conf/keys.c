@@ -70,6 +70,7 @@ static const struct lp_conf_key KEYS[] = {
                      "A replica's certificate must hold the host of its URL and be in date; else "
                      "the replica counts as one that does not answer."},
     {.name = "threads",
+        .owner = LP_KEY_OF_GATEWAY,
         .flag = "--threads",
         .arg = "N",
         .type = LP_TYPE_COUNT,
@@ -81,6 +82,7 @@ static const struct lp_conf_key KEYS[] = {
         .paragraph = "How many threads serve connections, each with an event loop of its own. "
                      "The kernel spreads the connections over them."},
     {.name = "servers",
+        .owner = LP_KEY_OF_GATEWAY,
         .arg = "LIST",
         .type = LP_TYPE_SERVERS,
         .max = LP_CONF_SERVERS_MAX,
@@ -98,6 +100,7 @@ static const struct lp_conf_key KEYS[] = {
                      "session belongs to the name it was opened under. "
                      "Letters, digits, '.', '_' and '-', at most 64."},
     {.name = "replicas",
+        .owner = LP_KEY_OF_GATEWAY,
         .arg = "URL",
         .type = LP_TYPE_REPLICAS,
         .max = LP_CONF_REPLICAS_MAX,
@@ -107,6 +110,77 @@ static const struct lp_conf_key KEYS[] = {
                      "A URL is http://host:port/path, https://host:port/path or "
                      "unix:/path.sock:/path; without its path "
                      "the server's path is used."},
+    {.name = "self",
+        .flag = "--self",
+        .arg = "ID",
+        .type = LP_TYPE_TEXT,
+        .owner = LP_KEY_OF_SIDECAR,
+        AT_TOP(self),
+        .help = "The owner id of this sidecar and its server",
+        .paragraph = "The owner id of this sidecar and the server beside it: 1 to 32 letters and "
+                     "digits, another one for each of them. "
+                     "Without it the environment variable FLY_MACHINE_ID tells it, as the platform "
+                     "sets it. Without any, session ids stay as the server made them, and requests "
+                     "are passed on to nobody."},
+    {.name = "self_from_hostname",
+        .flag = "--self-from-hostname",
+        .type = LP_TYPE_SWITCH,
+        .owner = LP_KEY_OF_SIDECAR,
+        AT_TOP(self_from_hostname),
+        .fallback = "false",
+        .help = "Make an owner id of HOSTNAME where there is no other",
+        .paragraph = "Whether an owner id is made of the environment variable HOSTNAME where there "
+                     "is no other: the first 16 hexadecimal digits of its SHA-256."},
+    {.name = "local",
+        .flag = "--local",
+        .arg = "URL",
+        .type = LP_TYPE_REPLICAS,
+        .owner = LP_KEY_OF_SIDECAR,
+        .max = 1,
+        AT_SERVER(replicas),
+        .help = "The MCP server beside this sidecar",
+        .paragraph = "The MCP server beside this sidecar: a URL as that of a replica. "
+                     "New sessions are opened there and nowhere else."},
+    {.name = "peers",
+        .flag = "--peer",
+        .arg = "ID=URL",
+        .type = LP_TYPE_PEERS,
+        .owner = LP_KEY_OF_SIDECAR,
+        .max = LP_CONF_REPLICAS_MAX - 1,
+        AT_SERVER(peers),
+        .help = "Another sidecar; may be given again",
+        .paragraph = "The other sidecars, a list of owner ids with the address of each, like "
+                     "m2=http://10.0.0.2:8080. They serve the same paths, so the URL has none. "
+                     "An entry with the own id is left out, so that all may have one list."},
+    {.name = "ids",
+        .flag = "--ids",
+        .arg = "HOW",
+        .type = LP_TYPE_CHOICE,
+        .owner = LP_KEY_OF_SIDECAR,
+        AT_TOP(ids),
+        .fallback = "sealed",
+        .choices = "sealed|owner",
+        .help = "How a session id tells who has the session",
+        .paragraph = "How a session id tells who has the session. "
+                     "With sealed it is a ticket, as a gateway makes it: all sidecars have the "
+                     "same key file and the list of peers. "
+                     "With owner it is the owner id, a dot, and the server's own id."},
+    {.name = "replay",
+        .flag = "--replay",
+        .arg = "HOW",
+        .type = LP_TYPE_CHOICE,
+        .owner = LP_KEY_OF_SIDECAR,
+        AT_TOP(replay),
+        .fallback = "off",
+        .choices = "off|fly|fly-instance",
+        .help = "Let the platform send on what is another's",
+        .paragraph = "Whether the request of another owner's session is answered with the header "
+                     "by which the platform sends it there itself. "
+                     "With off it is forwarded to the peer. "
+                     "With fly the header is fly-replay: prefer_instance=ID;timeout=5s, with "
+                     "fly-instance it is fly-replay: instance=ID. "
+                     "A body over 1,000,000 bytes, or of unknown length, cannot be replayed: it is "
+                     "forwarded where the peer is known, else refused with 413."},
     {.name = "path",
         .flag = "--path",
         .arg = "PATH",
@@ -135,6 +209,7 @@ static const struct lp_conf_key KEYS[] = {
         .paragraph = "The path of the old HTTP+SSE transport at the replicas. "
                      "The default is sse_path."},
     {.name = "balance",
+        .owner = LP_KEY_OF_GATEWAY,
         .flag = "--balance",
         .arg = "HOW",
         .type = LP_TYPE_CHOICE,
@@ -145,6 +220,7 @@ static const struct lp_conf_key KEYS[] = {
         .paragraph = "Where a new session goes: to the replica with the fewest sessions for its "
                      "weight, or to each in turn. Each thread takes turns of its own."},
     {.name = "on_owner_lost",
+        .owner = LP_KEY_OF_GATEWAY,
         .flag = "--on-owner-lost",
         .arg = "HOW",
         .type = LP_TYPE_CHOICE,
@@ -157,6 +233,7 @@ static const struct lp_conf_key KEYS[] = {
                      "With not_found the client gets 404 at once and opens a new session. "
                      "The word recover is known and comes with a later release."},
     {.name = "cookie_jar",
+        .owner = LP_KEY_OF_GATEWAY,
         .flag = "--cookie-jar",
         .type = LP_TYPE_SWITCH,
         AT_SERVER(cookie_jar),
@@ -433,6 +510,12 @@ const struct lp_conf_key *lp_conf_keys(uint32_t *ret_count)
 {
     *ret_count = KEY_COUNT;
     return KEYS;
+}
+
+bool lp_conf_key_is_of(const struct lp_conf_key *key, enum lp_conf_seat seat)
+{
+    return key->owner == LP_KEY_OF_BOTH ||
+        (key->owner == LP_KEY_OF_SIDECAR) == (seat == LP_SEAT_SIDECAR);
 }
 
 uint32_t lp_conf_key_index(const struct lp_conf_key *key)

@@ -16,6 +16,7 @@ struct list_field {
         #number " must follow " #list)
 SAME_PLACE(struct lp_conf, listens, listen_count);
 SAME_PLACE(struct lp_conf_server, replicas, replica_count);
+SAME_PLACE(struct lp_conf_server, peers, peer_count);
 SAME_PLACE(struct lp_conf_server, hosts, host_count);
 SAME_PLACE(struct lp_conf_server, origins, origin_count);
 SAME_PLACE(struct lp_conf_server, lost_dialects, lost_dialect_count);
@@ -25,7 +26,7 @@ static size_t item_size(enum lp_conf_type type)
 {
     if (type == LP_TYPE_LISTENS)
         return sizeof(struct lp_conf_address);
-    if (type == LP_TYPE_REPLICAS)
+    if (type == LP_TYPE_REPLICAS || type == LP_TYPE_PEERS)
         return sizeof(struct lp_conf_replica);
     return type == LP_TYPE_DIALECTS ? sizeof(struct lp_conf_dialect) : sizeof(struct lp_span);
 }
@@ -66,8 +67,9 @@ static bool read_item(struct lp_conf_reader *reader, const struct lp_conf_key *r
     struct lp_conf_value *value)
 {
     bool is_replica = row->type == LP_TYPE_REPLICAS, is_dialect = row->type == LP_TYPE_DIALECTS;
-    enum lp_conf_scope scope = is_replica ? LP_SCOPE_REPLICA : LP_SCOPE_DIALECT;
-    if (is_replica || is_dialect)
+    bool is_peer = row->type == LP_TYPE_PEERS;
+    enum lp_conf_scope scope = is_replica || is_peer ? LP_SCOPE_REPLICA : LP_SCOPE_DIALECT;
+    if (is_replica || is_peer || is_dialect)
         lp_conf_read_defaults(reader, &(struct lp_conf_target){.scope = scope, .item = item});
     if ((is_replica || is_dialect) && value->kind == LP_VALUE_MAP)
         read_mapping(reader, scope, item, value);

@@ -1,5 +1,5 @@
-/* The key table as text: --help of the gateway, and the reference of keys in limpet.yaml(5) as an
- * mdoc fragment. */
+/* The key table as text: --help of gateway and sidecar, and the reference of keys in limpet.yaml(5)
+ * as an mdoc fragment. */
 #include <stdio.h>
 
 #include "conf/conf_priv.h"
@@ -57,15 +57,25 @@ static int put_flag(struct lp_buf *out, const struct lp_conf_key *row)
     return err ? err : lp_buf_append(out, LP_SPAN("\n"));
 }
 
-int lp_conf_help(struct lp_buf *out)
+static int put_help(struct lp_buf *out, enum lp_conf_seat seat)
 {
     uint32_t count;
     int err = LP_OK;
     const struct lp_conf_key *keys = lp_conf_keys(&count);
     for (uint32_t i = 0; i < count && !err; i++)
-        if (keys[i].flag)
+        if (keys[i].flag && lp_conf_key_is_of(&keys[i], seat))
             err = put_flag(out, &keys[i]);
     return err;
+}
+
+int lp_conf_help(struct lp_buf *out)
+{
+    return put_help(out, LP_SEAT_GATEWAY);
+}
+
+int lp_conf_sidecar_help(struct lp_buf *out)
+{
+    return put_help(out, LP_SEAT_SIDECAR);
 }
 
 /* A line of text as roff sees it: a backslash is doubled, and a dot or a quote at the front is not
@@ -130,6 +140,9 @@ static int put_facts(struct lp_buf *out, const struct lp_conf_key *row)
         err = lp_buf_printf(out, "The default is\n.Cm %s .\n", row->fallback);
     if (!err && row->flag)
         err = lp_buf_printf(out, "The flag is\n.Fl Fl %s .\n", row->flag + 2);
+    if (!err && row->owner)
+        err = lp_buf_printf(out, "It is a key of\n.Nm limpet %s\nonly.\n",
+            row->owner == LP_KEY_OF_SIDECAR ? "sidecar" : "gateway");
     return err;
 }
 

@@ -217,7 +217,8 @@ static bool is_left_out(
     struct printer *p, const struct lp_conf_key *row, const void *item, const void *field)
 {
     struct list_view list;
-    if (row->type == LP_TYPE_LATER || row->type == LP_TYPE_SERVERS)
+    if (row->type == LP_TYPE_LATER || row->type == LP_TYPE_SERVERS ||
+        !lp_conf_key_is_of(row, LP_SEAT_GATEWAY))
         return true;
     if (row->scope == LP_SCOPE_REPLICA && row->type == LP_TYPE_NAME)
         return has_default_name(p, item);

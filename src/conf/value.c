@@ -200,6 +200,26 @@ static void read_url(
             "http://host:port/path, https://host/path or unix:/path.sock:/path");
 }
 
+/* "ID=URL". What an owner id is made of is judged by who chooses the own one. */
+static void read_peer(
+    struct lp_conf_reader *reader, struct lp_conf_replica *peer, struct lp_conf_value *value)
+{
+    struct lp_conf_value id = *value, url = *value;
+    id.text = lp_span_split(value->text, '=', &url.text);
+    if (!url.text.ptr || !lp_conf_is_name(id.text)) {
+        lp_conf_refuse(&reader->problems, value,
+            "is not a peer; use its owner id and address, like m2=http://10.0.0.2:8080");
+        return;
+    }
+    peer->is_peer = true;
+    store_span(reader, &peer->name, &id);
+    read_url(reader, peer, &url);
+    value->is_refused = id.is_refused || url.is_refused;
+    if (!value->is_refused && peer->path.len && !lp_span_eq(peer->path, LP_SPAN("/")))
+        lp_conf_refuse(&reader->problems, value,
+            "names a path; a peer serves the same paths as this sidecar, so leave it out");
+}
+
 static void read_host(struct lp_conf_reader *reader, void *field, struct lp_conf_value *value)
 {
     if (lp_span_eq(value->text, LP_SPAN("*")) || lp_conf_is_host(value->text))
@@ -297,6 +317,9 @@ static void read_scalar(struct lp_conf_reader *reader, const struct lp_conf_key 
     case LP_TYPE_URL:
         read_url(reader, field, value);
         break;
+    case LP_TYPE_PEERS:
+        read_peer(reader, field, value);
+        break;
     default:
         LP_UNREACHABLE();
     }
@@ -312,6 +335,8 @@ static const char *form_of(enum lp_conf_type type)
     case LP_TYPE_URL:
     case LP_TYPE_REPLICAS:
         return "a URL like http://10.0.0.1:3001/mcp";
+    case LP_TYPE_PEERS:
+        return "a peer like m2=http://10.0.0.2:8080";
     case LP_TYPE_DURATION:
         return "a duration like 30s";
     case LP_TYPE_SIZE:

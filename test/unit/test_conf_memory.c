@@ -53,12 +53,17 @@ static const char GOOD[] =
 static const char *const WORDS[] = {"--host=a", "--threads", "2", "--origin=http://a", NULL};
 
 /* Loads with the n-th allocation failing; false when all n were not needed. */
+static enum lp_conf_seat seat = LP_SEAT_GATEWAY;
+
 static bool load_without(long n, const char *text, int wanted)
 {
     struct lp_conf *conf = NULL;
     struct lp_buf errors;
-    struct lp_conf_source source = {
-        .file_name = LP_SPAN("f"), .file_text = lp_span_str(text), .argc = 4, .argv = WORDS};
+    struct lp_conf_source source = {.seat = seat,
+        .file_name = LP_SPAN("f"),
+        .file_text = lp_span_str(text),
+        .argc = seat == LP_SEAT_SIDECAR ? 1 : 4,
+        .argv = WORDS};
     lp_buf_init(&errors, 1 << 16);
     calls_left = n;
     int err = lp_conf_load(&source, &conf, &errors);
@@ -67,6 +72,8 @@ static bool load_without(long n, const char *text, int wanted)
     if (err != LP_ENOMEM)
         assert_int_equal(err, wanted);
     assert_true((conf != NULL) == (err == LP_OK));
+    if (conf && seat == LP_SEAT_SIDECAR)
+        assert_int_equal(lp_conf_set_self(conf, LP_SPAN("m1")), LP_OK);
     lp_conf_free(conf);
     lp_buf_release(&errors);
     return was_reached && err == LP_ENOMEM;
@@ -79,6 +86,22 @@ static void every_allocation_may_fail(void **state)
     while (load_without(n, GOOD, LP_OK))
         n++;
     assert_in_range(n, 8, 1000);
+}
+
+static void every_allocation_of_a_sidecar_may_fail(void **state)
+{
+    char text[65536] = "local: http://a:1\npeers:\n";
+    (void)state;
+    for (int i = 2; i < 900; i++) { /* so many that each array needs memory of its own */
+        size_t len = strlen(text);
+        snprintf(text + len, sizeof text - len, "- m%d=http://peer%d:8080\n", i, i);
+    }
+    seat = LP_SEAT_SIDECAR;
+    long n = 0;
+    while (load_without(n, text, LP_OK))
+        n++;
+    seat = LP_SEAT_GATEWAY;
+    assert_in_range(n, 8, 10000);
 }
 
 static void every_allocation_of_a_refusal_may_fail(void **state)
@@ -114,6 +137,7 @@ int main(void)
 {
     static const struct CMUnitTest TESTS[] = {
         cmocka_unit_test(every_allocation_may_fail),
+        cmocka_unit_test(every_allocation_of_a_sidecar_may_fail),
         cmocka_unit_test(every_allocation_of_a_refusal_may_fail),
         cmocka_unit_test(printing_may_fail),
     };
