@@ -26,9 +26,9 @@ struct lp_command {
     int (*help)(struct lp_buf *out);
 };
 
-extern const struct lp_command lp_command_gateway, lp_command_replica, lp_command_demo,
-    lp_command_key, lp_command_config, lp_command_status, lp_command_inspect, lp_command_connect,
-    lp_command_probe;
+extern const struct lp_command lp_command_gateway, lp_command_sidecar, lp_command_replica,
+    lp_command_demo, lp_command_key, lp_command_config, lp_command_status, lp_command_inspect,
+    lp_command_connect, lp_command_probe;
 
 /* --- main.c --- */
 
@@ -70,12 +70,25 @@ LP_MUST int lp_options_address(
 LP_MUST int lp_options_number(
     const char *flag, const char *text, uint32_t max, uint32_t *ret_number);
 
+/* --- gateway.c --- */
+
+/* Runs a gateway, or a sidecar, until it is stopped; takes the snapshot. Returns the exit
+ * status. */
+LP_MUST int lp_app_serve(struct lp_conf *conf);
+
 /* --- load.c: configuration and keys --- */
 
 struct lp_keyring;
 
 /* Reads the file that -c names and the flags. Not LP_EXIT_OK: everything has been said. */
-LP_MUST int lp_app_load_conf(int argc, const char *const *argv, struct lp_conf **ret);
+LP_MUST int lp_app_load_conf(
+    enum lp_conf_seat seat, int argc, const char *const *argv, struct lp_conf **ret);
+
+/* --- gateway.c --- */
+
+/* Runs a gateway, or a sidecar, until it is stopped; takes the snapshot. Returns the exit status.
+ */
+LP_MUST int lp_app_serve(struct lp_conf *conf);
 
 /* Where the key file is: `configured`, or the default place. LP_ENOT_FOUND: there is no home. */
 LP_MUST int lp_app_key_path(struct lp_span configured, char *room, size_t room_len);

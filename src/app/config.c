@@ -139,7 +139,7 @@ static int run(int argc, const char *const *argv)
         return lp_app_fail(
             LP_EXIT_USAGE, "say limpet config check or limpet config show, then -c FILE");
     struct lp_conf *conf = NULL;
-    int status = lp_app_load_conf(argc - 1, argv + 1, &conf);
+    int status = lp_app_load_conf(LP_SEAT_GATEWAY, argc - 1, argv + 1, &conf);
     if (status == LP_EXIT_OK && is_show)
         status = print_conf(conf);
     else if (status == LP_EXIT_OK)

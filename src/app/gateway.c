@@ -1,5 +1,5 @@
-/* `limpet gateway`: configuration, keys, log, then one loop with one engine per thread, the
- * listeners on all loops and the admin listener on the first.
+/* `limpet gateway`, and the running of `limpet sidecar`: keys, log, then one loop with one engine
+ * per thread, the listeners on all loops and the admin listener on the first.
  *
  * It also stands between engine and loop for one thing: what an engine says becomes a line of the
  * event log here, with its time and level. Invariant: everything is torn down in the opposite
@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "app/admin.h"
 #include "app/app.h"
@@ -205,6 +206,19 @@ static void say_keys(struct gateway *g, const char *path, bool made)
         g->keyring.count == 1 ? "key" : "keys", ids);
 }
 
+/* The names of the replicas from one on. */
+static int put_names(struct lp_buf *text, const struct lp_conf_server *server, uint32_t first)
+{
+    int err = LP_OK;
+    uint32_t end = first + SHOWN_REPLICAS;
+    for (uint32_t i = first; i < server->replica_count && i < end && !err; i++)
+        err = lp_buf_printf(text, "%s%.*s", i > first ? ", " : ": ",
+            (int)server->replicas[i].name.len, server->replicas[i].name.ptr);
+    if (server->replica_count > end && !err)
+        err = lp_buf_append(text, LP_SPAN(", and more"));
+    return err;
+}
+
 static void say_server(struct gateway *g, const struct lp_conf_server *server)
 {
     struct lp_buf text;
@@ -212,12 +226,30 @@ static void say_server(struct gateway *g, const struct lp_conf_server *server)
     int err = lp_buf_printf(&text, "server %.*s at %.*s: %u %s", (int)server->name.len,
         server->name.ptr, (int)server->path.len, server->path.ptr, server->replica_count,
         server->replica_count == 1 ? "replica" : "replicas");
-    for (uint32_t i = 0; i < server->replica_count && i < SHOWN_REPLICAS && !err; i++)
-        err = lp_buf_printf(&text, "%s%.*s", i ? ", " : ": ", (int)server->replicas[i].name.len,
-            server->replicas[i].name.ptr);
-    if (server->replica_count > SHOWN_REPLICAS && !err)
-        err = lp_buf_append(&text, LP_SPAN(", and more"));
+    if (!err)
+        err = put_names(&text, server, 0);
     /* A line that was cut short still tells the most. */
+    say(g, LP_LOG_INFO, "%.*s", (int)text.len, text.len ? lp_buf_span(&text).ptr : "");
+    lp_buf_release(&text);
+}
+
+static void say_sidecar(struct gateway *g, const struct lp_conf *conf)
+{
+    const struct lp_conf_server *server = &conf->servers[0];
+    uint32_t peers = server->replica_count - 1;
+    struct lp_buf text;
+    if (!conf->self.len) {
+        say(g, LP_LOG_WARN,
+            "no owner id: session ids stay as the server made them, and nothing is passed on");
+        return;
+    }
+    lp_buf_init(&text, WHY_MAX);
+    int err = lp_buf_printf(&text, "owner id %.*s, %s ids%s, %u %s", (int)conf->self.len,
+        conf->self.ptr, conf->ids == LP_IDS_OWNER ? "readable" : "sealed",
+        conf->replay == LP_REPLAY_OFF ? "" : ", the platform replays", peers,
+        peers == 1 ? "peer" : "peers");
+    if (!err)
+        err = put_names(&text, server, 1);
     say(g, LP_LOG_INFO, "%.*s", (int)text.len, text.len ? lp_buf_span(&text).ptr : "");
     lp_buf_release(&text);
 }
@@ -226,8 +258,10 @@ static void say_start(struct gateway *g, uint64_t descriptors)
 {
     const struct lp_conf *conf = g->conf;
     uint64_t needed = 2ull * conf->conn_max + DESCRIPTORS_SPARE;
-    for (uint32_t i = 0; i < conf->server_count; i++)
+    for (uint32_t i = 0; i < conf->server_count && !conf->is_sidecar; i++)
         say_server(g, &conf->servers[i]);
+    if (conf->is_sidecar)
+        say_sidecar(g, conf);
     if (descriptors && descriptors < needed)
         say(g, LP_LOG_WARN,
             "this process may open %llu files; %llu are needed for %u connections: raise "
@@ -269,6 +303,11 @@ static int load_keys(struct gateway *g)
     if (lp_app_key_path(g->conf->key_file, path, sizeof path))
         return lp_app_fail(
             LP_EXIT_FAILED, "no home directory is known; name a key file with --key-file");
+    if (g->conf->is_sidecar && g->conf->servers[0].replica_count > 1 && access(path, F_OK))
+        return lp_app_fail(LP_EXIT_FAILED,
+            "there is no key file %s; sidecars with peers share one: make it with limpet key new, "
+            "and give it to all of them",
+            path);
     int status = lp_app_load_keys(path, true, &g->keyring, &made);
     if (status == LP_EXIT_OK)
         say_keys(g, path, made);
@@ -318,23 +357,28 @@ static void tear_down(struct gateway *g)
     free(g);
 }
 
-static int run(int argc, const char *const *argv)
+int lp_app_serve(struct lp_conf *conf)
 {
     struct gateway *g = calloc(1, sizeof *g);
-    if (!g)
+    if (!g) {
+        lp_conf_free(conf);
         return lp_app_fail(LP_EXIT_FAILED, "out of memory");
-    int status = lp_app_load_conf(argc, argv, &g->conf);
-    if (status != LP_EXIT_OK) {
-        free(g);
-        return status;
     }
-    status = start(g);
+    g->conf = conf;
+    int status = start(g);
     if (status == LP_EXIT_OK && lp_loops_run(g->loops, g->count))
         status = lp_app_fail(LP_EXIT_FAILED, "a thread could not be started");
     else if (status == LP_EXIT_OK)
         say(g, LP_LOG_INFO, "stopped");
     tear_down(g);
     return status;
+}
+
+static int run(int argc, const char *const *argv)
+{
+    struct lp_conf *conf;
+    int status = lp_app_load_conf(LP_SEAT_GATEWAY, argc, argv, &conf);
+    return status == LP_EXIT_OK ? lp_app_serve(conf) : status;
 }
 
 static int help(struct lp_buf *out)

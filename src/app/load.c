@@ -54,9 +54,10 @@ static int parse_conf(const struct lp_conf_source *source, struct lp_conf **ret)
     return err ? (int)status : LP_EXIT_OK;
 }
 
-int lp_app_load_conf(int argc, const char *const *argv, struct lp_conf **ret)
+int lp_app_load_conf(
+    enum lp_conf_seat seat, int argc, const char *const *argv, struct lp_conf **ret)
 {
-    struct lp_conf_source source = {.argc = argc, .argv = argv};
+    struct lp_conf_source source = {.seat = seat, .argc = argc, .argv = argv};
     struct lp_buf text;
     lp_buf_init(&text, CONF_BYTES_MAX);
     source.file_name = lp_conf_file_flag(argc, argv);

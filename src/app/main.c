@@ -12,6 +12,7 @@ enum { TEXT_MAX = 1 << 20 };
 
 static const struct lp_command *const COMMANDS[] = {
     &lp_command_gateway,
+    &lp_command_sidecar,
     &lp_command_demo,
     &lp_command_replica,
     &lp_command_probe,
