@@ -107,7 +107,10 @@ static int help(struct lp_buf *out)
                : lp_app_text(out,
                      "  (connect has no time limit for an answer unless --timeout is there)\n"
                      "\n"
-                     "Example, in the mcp.json of a host:\n"
+                     "Example:\n"
+                     "  limpet connect --cookie-jar https://example.com/mcp\n"
+                     "\n"
+                     "In the mcp.json of a host:\n"
                      "  {\"mcpServers\": {\"tools\": {\"command\": \"limpet\",\n"
                      "    \"args\": [\"connect\", \"--cookie-jar\", "
                      "\"https://example.com/mcp\"]}}}\n");
