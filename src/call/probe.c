@@ -518,7 +518,8 @@ static void leave_phase(struct lp_probe *probe)
         end_probe(probe);
     } else if (is_first && !seen->is_open) {
         look_elsewhere(probe);
-    } else if (is_first && seen->is_old_sse && !seen->row_count) {
+    } else if (is_first && seen->is_old_sse && !probe->has_begun_sse) {
+        probe->has_begun_sse = true;
         enter(probe, LP_PROBE_FIRST);
     } else if (probe->phase == LP_PROBE_MORE && plan_more(probe)) {
         tell(probe);

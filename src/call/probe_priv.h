@@ -87,7 +87,8 @@ struct lp_probe {
     uint64_t phase_end_us; /* no new calls after that */
     bool is_hurried;
     bool is_over;
-    bool has_looked; /* for old SSE at the very URL */
+    bool has_looked;    /* for old SSE at the very URL */
+    bool has_begun_sse; /* with sessions of it */
     uint32_t task_count, task_next;
     struct lp_probe_task tasks[LP_PROBE_JOBS_MAX];
     uint32_t running, width;

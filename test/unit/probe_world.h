@@ -19,6 +19,9 @@
 
 enum { CONNS = 20000, SESSIONS_MAX = 4000, EVENTS = 4096, TEXT = 4096 };
 
+/* test_probe_memory counts allocations while it is set. */
+static bool is_counting;
+
 enum law { ONE, RANDOM, ROTATION, HASH, HEADER, COOKIE, CONNECTION, ADDRESS };
 enum dialect { SAYS_404, SAYS_400, SAYS_HTML, SAYS_NOTHING };
 
@@ -51,7 +54,9 @@ struct world {
     bool get_is_free, delete_is_free; /* that method goes anywhere */
     bool refuses_connections, is_login, is_page, answers_events, tells_kind;
     bool is_slow_sse; /* a POST that went elsewhere hangs */
-    uint32_t cookies; /* how many are set; the last one pins */
+    bool has_sse_beside, has_foreign_endpoint, says_nonsense;
+    uint64_t sse_cut_us; /* old SSE: the stream breaks */
+    uint32_t cookies;    /* how many are set; the last one pins */
     uint64_t answer_us;
     uint64_t cut_us;    /* a quiet stream is cut; 0: never */
     uint64_t forget_us; /* an idle session is forgotten; 0: never */
@@ -193,7 +198,9 @@ static inline uint32_t route(struct world *w, const struct request *r)
 {
     struct conn *conn = &w->conns[r->conn];
     uint32_t any = w->law == ROTATION ? (uint32_t)(w->turn++ % w->replicas) : pick_any(w);
-    bool is_free = (r->is_get && w->get_is_free) || (r->is_delete && w->delete_is_free);
+    bool is_beside = w->has_sse_beside && strncmp(r->target, "/mcp", 4) != 0;
+    bool is_free =
+        (r->is_get && w->get_is_free) || (r->is_delete && w->delete_is_free) || is_beside;
     if (w->law == ONE)
         return 0;
     if (is_free)
@@ -307,8 +314,13 @@ static inline void open_old_stream(struct world *w, const struct request *r, uin
         "chunked\r\n\r\n",
         w->cookies ? "Set-Cookie: pin=r" : "X-At: ", at, w->cookies ? "; Path=/\r\n" : "\r\n");
     push(w, w->answer_us, LP_EV_READ, r->conn, head);
-    snprintf(data, sizeof data, "event: endpoint\ndata: /message?sessionId=s%u-%u\n\n", number, at);
+    if (w->says_nonsense)
+        chunk(w, r->conn, w->answer_us, ": hi\n\ndata: {]\n\nid: 3\n\n");
+    snprintf(data, sizeof data, "event: endpoint\ndata: %s/message?sessionId=s%u-%u\n\n",
+        w->has_foreign_endpoint ? "http://elsewhere.test" : "", number, at);
     chunk(w, r->conn, w->answer_us + 1, data);
+    if (w->sse_cut_us)
+        push(w, w->sse_cut_us, LP_EV_BROKEN, r->conn, NULL);
 }
 
 static inline void post_old(struct world *w, const struct request *r, uint32_t at)
@@ -323,6 +335,10 @@ static inline void post_old(struct world *w, const struct request *r, uint32_t a
     snprintf(data, sizeof data,
         "event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{}}\n\n", r->id);
     lp_id stream = w->stream_of[r->session];
+    if (w->says_nonsense && !w->conns[stream].is_closed)
+        chunk(w, stream, w->answer_us,
+            "data: {\"id\":999,\"result\":{}}\n\ndata: {\"id\":0,\"method\":\"x\"}\n\n"
+            "data: {\n\nevent: endpoint\ndata: /other\n\n");
     if (!w->conns[stream].is_closed)
         chunk(w, stream, w->answer_us * 2, data);
 }
@@ -376,7 +392,7 @@ static inline void serve(struct world *w, lp_id conn, const char *text)
         answer(w, conn, "401 Unauthorized", "WWW-Authenticate: Bearer realm=\"x\"\r\n", "");
     else if (toss(w) < w->noise || (is_free && toss(w) < w->dead))
         answer(w, conn, "503 Service Unavailable", "", "try again");
-    else if (w->is_old_sse)
+    else if (w->is_old_sse || (w->has_sse_beside && strncmp(r.target, "/mcp", 4) != 0))
         serve_old(w, &r, at);
     else if (w->is_modern)
         is_method(&r, "server/discover") ? give_result(w, &r)
@@ -434,9 +450,8 @@ static inline int64_t perform_write(struct world *w, const struct lp_action *act
     return taken;
 }
 
-static inline int64_t perform(void *ctx, const struct lp_action *action)
+static inline int64_t perform_action(struct world *w, const struct lp_action *action)
 {
-    struct world *w = ctx;
     switch (action->kind) {
     case LP_ACT_CONNECT:
         return perform_connect(w, &action->u.connect);
@@ -451,6 +466,15 @@ static inline int64_t perform(void *ctx, const struct lp_action *action)
     default:
         return 0;
     }
+}
+
+static inline int64_t perform(void *ctx, const struct lp_action *action)
+{
+    bool was_counting = is_counting;
+    is_counting = false;
+    int64_t result = perform_action(ctx, action);
+    is_counting = was_counting;
+    return result;
 }
 
 static inline void deliver(struct world *w, struct pending p)
@@ -566,6 +590,7 @@ static inline struct world *probe_world(const struct world *deployment, struct l
     world_begin(w, args);
     while (!w->is_over)
         step(w);
+    is_counting = false;
     return w;
 }
 

@@ -37,8 +37,8 @@ static void expect_args(const struct world *deployment, struct lp_probe_args arg
     assert_true(w->told > 0 || !lp_probe_seen(w->probe)->is_open);
     assert_true(args.rest_s || lp_probe_seen(w->probe)->took_ms <= 9700);
     if (w->live != lp_probe_seen(w->probe)->left)
-        print_message("# %s: %u sessions are left, %u told\n",
-            lp_situation_info(situation)->name, w->live, lp_probe_seen(w->probe)->left);
+        print_message("# %s: %u sessions are left, %u told\n", lp_situation_info(situation)->name,
+            w->live, lp_probe_seen(w->probe)->left);
     assert_int_equal(w->live, lp_probe_seen(w->probe)->left);
     world_free(w);
 }
@@ -140,6 +140,37 @@ static void test_old_sse(void **state)
     EXPECT(random, NONE, .is_old_sse = true, .law = ROTATION, .replicas = 3, .is_slow_sse = true);
     EXPECT(cookie, COOKIE, .is_old_sse = true, .law = COOKIE, .replicas = 3, .cookies = 1);
     EXPECT(address, ADDRESS, .is_old_sse = true, .law = ADDRESS, .replicas = 3);
+}
+
+/* An old SSE endpoint beside the probed one: its sessions are judged too. */
+static void test_beside(void **state)
+{
+    (void)state;
+    EXPECT(
+        old_sse, HEADER, .law = HEADER, .replicas = 3, .tells_kind = true, .has_sse_beside = true);
+    EXPECT(one_process, NOT_NEEDED, .has_sse_beside = true);
+    static const struct world DEPLOYMENT = {.has_sse_beside = true, .says_nonsense = true};
+    struct world *w = probe_world(&DEPLOYMENT, (struct lp_probe_args){0});
+    const struct lp_seen *seen = lp_probe_seen(w->probe);
+    assert_true(seen->sse_is_beside);
+    assert_int_equal(seen->sse.asked, 32);
+    assert_int_equal(seen->sse.fine, 32);
+    world_free(w);
+}
+
+/* Streams that break, endpoints that are no endpoints, events that say nothing. */
+static void test_odd_streams(void **state)
+{
+    (void)state;
+    EXPECT(one_process, NOT_NEEDED, .is_old_sse = true, .says_nonsense = true);
+    EXPECT(too_little, UNKNOWN, .is_old_sse = true, .has_foreign_endpoint = true);
+    for (uint64_t cut_us = 500; cut_us < 8000; cut_us += 500) {
+        struct world deployment = {.is_old_sse = true, .sse_cut_us = cut_us};
+        struct world *w = probe_world(&deployment, (struct lp_probe_args){0});
+        struct lp_verdict verdict = judged(w);
+        check_report(w, &verdict);
+        world_free(w);
+    }
 }
 
 /* --- chance --- */
@@ -277,6 +308,8 @@ int main(void)
         cmocka_unit_test(test_undead),
         cmocka_unit_test(test_no_endpoint),
         cmocka_unit_test(test_old_sse),
+        cmocka_unit_test(test_beside),
+        cmocka_unit_test(test_odd_streams),
         cmocka_unit_test(test_noise),
         cmocka_unit_test(test_estimates),
         cmocka_unit_test(test_slow),
