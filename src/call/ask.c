@@ -97,7 +97,7 @@ static bool take_message(struct lp_ask *ask, struct lp_span text)
 static void take_body(struct lp_ask *ask)
 {
     struct lp_reply *reply = &ask->reply;
-    struct lp_span body = lp_buf_span(&ask->body);
+    struct lp_span body = reply->body = lp_buf_span(&ask->body);
     bool is_message = reply->answer.media == LP_MEDIA_JSON && take_message(ask, body);
     if (is_message)
         return;
@@ -300,6 +300,7 @@ static int start_fetch(struct lp_ask *ask, const struct lp_ask_args *args)
         .policy = args->lane ? LP_FETCH_KEEP : LP_FETCH_FRESH,
         .lane = args->lane,
         .source = args->source,
+        .is_foreign = args->is_foreign,
         .may_repeat = true,
         .connect_ms = limit_ms,
         .head_ms = limit_ms,

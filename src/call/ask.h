@@ -19,6 +19,7 @@ enum {
 /* What came. Spans live until `done` returns. */
 struct lp_reply {
     struct lp_seen_answer answer;
+    struct lp_span body;       /* whole, when it was no event stream */
     struct lp_span result;     /* of a JSON-RPC result, raw */
     struct lp_span message;    /* of a JSON-RPC error, or the first words of a body that is none */
     struct lp_span session_id; /* the field; empty: none. A secret */
@@ -49,7 +50,8 @@ struct lp_ask_args {
     struct lp_span origin;  /* an Origin field */
     struct lp_span source;  /* the address of ours that it comes from */
     struct lp_jar *jar;
-    uint32_t lane; /* 0: a new connection; else the kept one of that lane */
+    bool is_foreign; /* without the target's own fields (metadata of a login) */
+    uint32_t lane;   /* 0: a new connection; else the kept one of that lane */
     uint32_t timeout_ms;
     uint32_t hold_ms; /* an event stream is held so long, then given up; UINT32_MAX: for ever */
     /* Each event of a stream, and each head; both may be NULL. */

@@ -196,6 +196,18 @@ static const struct lp_fix LOGIN[] = {
         "limpet probe --bearer @token-file URL\n"},
 };
 
+static const struct lp_fix LOGIN_URL[] = {
+    [LP_FRONT_GATEWAY] = {"tell the server the address that clients use (its public or base URL), "
+                          "or let the proxy pass Host and X-Forwarded-Proto on, and serve "
+                          "/.well-known/oauth-protected-resource with the path behind it",
+        NULL},
+    [LP_FRONT_HAPROXY] = {"pass on what the client used",
+        "    http-request set-header X-Forwarded-Proto https if { ssl_fc }\n"},
+    [LP_FRONT_NGINX] = {"pass on what the client used",
+        "proxy_set_header Host $http_host;\n"
+        "proxy_set_header X-Forwarded-Proto $scheme;\n"},
+};
+
 static const struct lp_fix LET_IN[] = {
     [LP_FRONT_GATEWAY] = {"probe as somebody who may come in; where a list of allowed hosts is the "
                           "cause, add the name in the URL to it, or let the proxy pass Host on",
@@ -216,6 +228,7 @@ static const struct {
 #define ROW(name) [LP_REMEDY_##name] = {name, sizeof name / sizeof *name}
     ROW(URL),
     ROW(LOGIN),
+    ROW(LOGIN_URL),
     ROW(LET_IN),
     ROW(RETRY),
     ROW(KEEP_HEADER),

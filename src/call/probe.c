@@ -347,6 +347,9 @@ static void look_elsewhere(struct lp_probe *probe)
     } else if (may_be_sse && !probe->has_looked) {
         probe->has_looked = true;
         ask_sse(probe);
+    } else if (status == 401 && !probe->has_asked_login) {
+        probe->has_asked_login = true;
+        lp_probe_login_begin(probe);
     } else {
         end_probe(probe);
     }

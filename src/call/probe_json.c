@@ -300,6 +300,24 @@ static void put_protocol(struct object *o, const struct lp_report *r)
     put_list(o, "hops", seen->hops, seen->hop_count);
 }
 
+static const char *or_null(const char *value)
+{
+    return value[0] ? value : NULL;
+}
+
+static void put_login(struct object *o, const struct lp_seen *seen)
+{
+    text(o, "login", or_null(seen->login));
+    if (!seen->login[0])
+        return;
+    text(o, "metadata_url", or_null(seen->metadata_url));
+    text(o, "resource", or_null(seen->resource));
+    begin(o, "well_known", "{");
+    for (uint32_t i = 0; i < LP_SEEN_ADDRESSES; i++)
+        status_or_null(o, lp_report_address(i), &seen->addresses[i]);
+    end(o, "}");
+}
+
 int lp_report_json(const struct lp_report *report, struct lp_buf *out)
 {
     struct object o = {.out = out};
@@ -313,7 +331,7 @@ int lp_report_json(const struct lp_report *report, struct lp_buf *out)
     put_protocol(&o, report);
     put_rest(&o, &report->seen->idle);
     text(&o, "failure", report->seen->failure[0] ? report->seen->failure : NULL);
-    text(&o, "login", report->seen->login[0] ? report->seen->login : NULL);
+    put_login(&o, report->seen);
     boolean(&o, "is_cut_short", report->seen->is_cut_short);
     number(&o, "took_ms", report->seen->took_ms);
     end(&o, "}");

@@ -16,6 +16,7 @@ enum {
     LP_PROBE_PACE_MAX = 512,
     LP_PROBE_TRIES = 3, /* of what a 5xx must not spoil */
     LP_PROBE_UUID_MAX = 40,
+    LP_PROBE_URL_MAX = 1024,
 };
 
 enum lp_probe_phase {
@@ -73,6 +74,12 @@ struct lp_probe_session {
     char cookie[LP_JAR_PAIR_MAX + 1]; /* ALONE */
 };
 
+/* A question about a login, by its place in lp_seen.addresses. */
+struct lp_probe_address {
+    struct lp_probe *probe;
+    uint32_t number;
+};
+
 struct lp_probe {
     struct lp_probe_args args;
     struct lp_asker asker;
@@ -87,6 +94,7 @@ struct lp_probe {
     uint64_t phase_end_us; /* no new calls after that */
     bool is_hurried;
     bool is_over;
+    bool has_asked_login;
     bool has_looked;    /* for old SSE at the very URL */
     bool has_begun_sse; /* with sessions of it */
     uint32_t task_count, task_next;
@@ -105,7 +113,8 @@ struct lp_probe {
     uint32_t kinds[LP_PROBE_KINDS_MAX];
     char version[LP_SEEN_TEXT_MAX];
     char unknown_id[LP_PROBE_UUID_MAX];
-    char sse_url[1024];
+    char sse_url[LP_PROBE_URL_MAX];
+    struct lp_probe_address addresses[LP_SEEN_ADDRESSES];
 };
 
 /* --- probe.c --- */
@@ -152,6 +161,13 @@ void lp_probe_sessions_free(struct lp_probe *probe);
 void lp_probe_session_leave(struct lp_probe_session *session);
 /* What every question of the session carries. */
 struct lp_ask_args lp_probe_session_args(struct lp_probe_session *session);
+
+/* --- probe_login.c --- */
+
+/* The challenge of a 401. */
+void lp_probe_login_note(struct lp_probe *probe, struct lp_span challenge);
+/* Asks where a client would look for metadata. */
+void lp_probe_login_begin(struct lp_probe *probe);
 
 /* --- probe_rest.c --- */
 

@@ -72,6 +72,29 @@ static const char *word_of(const struct lp_verdict *verdict)
     return WORDS[verdict->judgement];
 }
 
+const char *lp_report_address(uint32_t number)
+{
+    static const char *const NAMES[LP_SEEN_ADDRESSES] = {
+        "oauth-protected-resource", "oauth-authorization-server", "openid-configuration"};
+    LP_ASSERT(number < LP_SEEN_ADDRESSES);
+    return NAMES[number];
+}
+
+static void put_login(struct page *page, const struct lp_report *r)
+{
+    const struct lp_seen *seen = r->seen;
+    put(page, LP_SPAN("\n"));
+    line(page, "it says", "%s", seen->login);
+    line(page, "in use", "%.*s", (int)r->url.len, r->url.ptr);
+    if (seen->metadata_url[0])
+        line(page, "metadata at", "%s", seen->metadata_url);
+    if (seen->resource[0])
+        line(page, "which is for", "%s", seen->resource);
+    for (uint32_t i = 0; i < LP_SEEN_ADDRESSES; i++)
+        line(page, i ? "" : "/.well-known/", "%u  %s", seen->addresses[i].status,
+            lp_report_address(i));
+}
+
 static void put_verdict(struct page *page, const struct lp_report *r)
 {
     char text[LINE_MAX_BYTES];
@@ -86,10 +109,8 @@ static void put_verdict(struct page *page, const struct lp_report *r)
     }
     if (r->seen->failure[0])
         paragraph(page, r->seen->failure);
-    if (r->verdict->situation == LP_SITUATION_login && r->seen->login[0]) {
-        snprintf(text, sizeof text, "It says: %s", r->seen->login);
-        paragraph(page, text);
-    }
+    if (r->seen->login[0])
+        put_login(page, r);
     put(page, LP_SPAN("\n"));
 }
 

@@ -25,6 +25,9 @@ void lp_report_rows(const struct lp_seen *seen, struct lp_report_row room[LP_REP
 /* The cookie that holds sessions; NULL when none is known to. */
 const char *lp_report_cookie(const struct lp_seen *seen);
 
+/* The name below /.well-known/ of lp_seen.addresses[number]. */
+const char *lp_report_address(uint32_t number);
+
 /* The page. LP_ELIMIT, LP_ENOMEM. */
 LP_MUST int lp_report_text(const struct lp_report *report, struct lp_buf *out);
 /* The object and a line end. LP_ELIMIT, LP_ENOMEM. */

@@ -176,7 +176,7 @@ static void on_opened(void *ctx, const struct lp_reply *reply)
         seen->opening_faults += is_fault;
         if (!seen->is_open && !lp_probe_has_opened(reply)) {
             seen->opening = reply->answer;
-            lp_seen_text(seen->login, sizeof seen->login, reply->login);
+            lp_probe_login_note(s->probe, reply->login);
             lp_seen_text(seen->failure, sizeof seen->failure,
                 reply->failure.len ? reply->failure : reply->message);
         }

@@ -15,6 +15,7 @@ enum {
     LP_SEEN_TEXT_MAX = 128, /* of a cookie's name, a hop, a version; longer ones are cut */
     LP_SEEN_HOPS_MAX = 6,
     LP_SEEN_TRIES_MAX = 3, /* of the idle test */
+    LP_SEEN_ADDRESSES = 3, /* oauth-protected-resource, oauth-authorization-server, openid */
 };
 
 /* What became of one call on a session. */
@@ -101,8 +102,12 @@ struct lp_seen {
     bool has_tickets; /* the ids are Limpet's own */
     char legacy[LP_SEEN_TEXT_MAX];
     char modern[LP_SEEN_TEXT_MAX];
-    char login[LP_SEEN_TEXT_MAX * 2];   /* where a 401 says to log in */
-    char failure[LP_SEEN_TEXT_MAX * 4]; /* in words, why nothing was opened */
+    char login[LP_SEEN_TEXT_MAX * 2];        /* the challenge of a 401 */
+    char metadata_url[LP_SEEN_TEXT_MAX * 2]; /* where it says to read on */
+    char resource[LP_SEEN_TEXT_MAX * 2];     /* the address that the document names */
+    bool has_login_mismatch;                 /* one of them is not of the address in use */
+    struct lp_seen_answer addresses[LP_SEEN_ADDRESSES]; /* below /.well-known/ */
+    char failure[LP_SEEN_TEXT_MAX * 4];                 /* in words, why nothing was opened */
 
     /* calls */
     uint32_t openings;

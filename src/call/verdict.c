@@ -79,6 +79,11 @@ static bool holds_login(const struct sums *s)
     return !s->seen->is_open && (status == 401 || status == 407);
 }
 
+static bool holds_login_mismatch(const struct sums *s)
+{
+    return holds_login(s) && s->seen->has_login_mismatch;
+}
+
 static bool holds_refused(const struct sums *s)
 {
     return !s->seen->is_open && s->seen->opening.status == 403;

@@ -14,6 +14,9 @@
     /* there is nothing to judge */                                                                \
     X(unreachable, NO_ENDPOINT, UNKNOWN, URL, "nothing answers at this address")                   \
     X(web_page, NO_ENDPOINT, UNKNOWN, URL, "this is a web page, not an MCP endpoint")              \
+    X(login_mismatch, BROKEN, UNKNOWN, LOGIN_URL,                                                  \
+        "the server asks for a login, but its metadata names another address than the one in "     \
+        "use: clients refuse it")                                                                  \
     X(login, UNKNOWN, UNKNOWN, LOGIN, "the server asks for a login")                               \
     X(refused, UNKNOWN, UNKNOWN, LET_IN, "the server refuses this client (403)")                   \
     X(no_endpoint, NO_ENDPOINT, UNKNOWN, URL, "what answers here is no MCP endpoint")              \
@@ -87,6 +90,7 @@ enum lp_remedy {
     LP_REMEDY_NOTHING,
     LP_REMEDY_URL,
     LP_REMEDY_LOGIN,
+    LP_REMEDY_LOGIN_URL,
     LP_REMEDY_LET_IN,
     LP_REMEDY_RETRY,
     LP_REMEDY_KEEP_HEADER,

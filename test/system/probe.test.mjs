@@ -1,14 +1,17 @@
 // `limpet probe` against each situation that it tells apart, built from real parts: limpet replicas,
 // the reference server, HAProxy, nginx. LIMPET_PROBE_RUNS repeats those that hang on chance.
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import http from 'node:http';
+import path from 'node:path';
 import { suite, test } from 'node:test';
 import { haproxy, limpetReplicas, nginx } from './lib/fronts.mjs';
-import { gateway } from './lib/gateway.mjs';
+import { folder, gateway } from './lib/gateway.mjs';
 import { freePort } from './lib/ports.mjs';
-import { LIMPET, run } from './lib/proc.mjs';
+import { LIMPET, run, start } from './lib/proc.mjs';
 import { everything, everythingSse, modernOnly } from './lib/replicas.mjs';
 import { tinies, tiny } from './lib/tiny.mjs';
+import { Authority, tlsFront } from './lib/tls.mjs';
 
 const RUNS = Number(process.env.LIMPET_PROBE_RUNS ?? 5);
 const MOST_MS = 10_000;
@@ -53,6 +56,17 @@ async function serve(t, answer) {
 const mcpFields = headers => Object.fromEntries(Object.entries(headers)
   .filter(([name]) => /^(mcp-|accept$|content-type$|allow$)/.test(name)));
 
+// A front of the test's own: it waits, and gathers whole answers.
+const behind = (t, inner, ms = 0) => serve(t, async (request, response, body) => {
+  await new Promise(resolve => setTimeout(resolve, ms));
+  try {
+    const answer = await fetch(inner, { method: request.method, body: body || undefined,
+      headers: mcpFields(request.headers) });
+    response.writeHead(answer.status, mcpFields(Object.fromEntries(answer.headers)))
+      .end(await answer.text());
+  } catch { response.destroy(); }
+});
+
 suite('affinity', () => {
   test('no affinity, strict rotation (AFF-01)', async t => {
     for (const count of [2, 3]) {
@@ -79,6 +93,7 @@ suite('affinity', () => {
         good += estimate >= count / 2 && estimate <= count * 2;
         assert.ok(low <= estimate && estimate <= high);
       }
+      t.diagnostic(`${count} replicas: within a factor of two in ${good} of ${RUNS}`);
       assert.ok(good >= RUNS * 0.95, `${good} of ${RUNS} for ${count} replicas`);
     }
   });
@@ -165,6 +180,17 @@ suite('affinity', () => {
     assert.deepEqual(seen.replicas, { estimate: 1, low: 1, high: null });
     assert.deepEqual(seen.answers.map(row => row.right), [true, true, true, true, true]);
   });
+});
+
+test("the demo's round robin is broken, its gateway healthy", async t => {
+  let demo;
+  t.after(() => demo?.stop('SIGINT', 10_000));
+  demo = start(t, 'limpet demo', LIMPET, ['demo']);
+  const [, front, robin] = await demo.says(/Gateway (\S+) {3}round robin (\S+)/, 20_000);
+  const seen = await probe(robin);
+  is(seen, 'broken', 'rotation', 'none');
+  assert.equal(seen.replicas.estimate, 3);
+  is(await probe(front), 'healthy', 'header', 'header');
 });
 
 suite('servers without sessions', () => {
@@ -287,12 +313,7 @@ suite('on the way', () => {
 
   test('a front that gathers whole answers is told apart from no stream at all', async t => {
     const [at] = await limpetReplicas(t, 1);
-    const url = await serve(t, async (request, response, body) => {
-      const answer = await fetch(`http://${at}/mcp`, { method: request.method,
-        headers: mcpFields(request.headers), body: body || undefined });
-      const text = await answer.text();
-      response.writeHead(answer.status, mcpFields(Object.fromEntries(answer.headers))).end(text);
-    });
+    const url = await behind(t, `http://${at}/mcp`);
     const seen = await probe(url);
     is(seen, 'broken', 'buffered', 'not-needed');
     assert.ok(seen.stream.without_head > 2);
@@ -326,6 +347,7 @@ suite('on the way', () => {
       const seen = await probe(url);
       healthy += seen.verdict === 'healthy' && seen.affinity === 'header';
     }
+    t.diagnostic(`healthy in ${healthy} of ${RUNS}`);
     assert.ok(healthy >= RUNS - Math.floor(RUNS / 200), `${healthy} of ${RUNS}`);
   });
 });
@@ -378,10 +400,40 @@ suite('no endpoint', () => {
 
   test('a login is needed', async t => {
     const url = await serve(t, (request, response) => response.writeHead(401, {
-      'www-authenticate': 'Bearer resource_metadata="https://mcp.example/.well-known/x"' }).end());
+      'www-authenticate': 'Bearer realm="tools"' }).end());
     const seen = await probe(url);
     is(seen, 'unknown', 'login', null);
-    assert.match(seen.login, /resource_metadata/);
+    assert.match(seen.login, /realm/);
+  });
+
+  test('metadata of a login: the address in use, or another one (AUT-01, AUT-02)', async t => {
+    let announced, resource;
+    const url = await serve(t, (request, response) => {
+      if (request.url === '/.well-known/oauth-protected-resource/mcp') {
+        assert.equal(request.headers.authorization, undefined);
+        response.writeHead(200, { 'content-type': 'application/json' })
+          .end(JSON.stringify({ resource, authorization_servers: [] }));
+      } else if (request.url.startsWith('/.well-known/')) {
+        response.writeHead(404).end();
+      } else {
+        response.writeHead(401, { 'www-authenticate': `Bearer resource_metadata="${announced}"` }).end();
+      }
+    });
+    announced = new URL('/.well-known/oauth-protected-resource/mcp', url).href;
+    resource = url;
+    const right = await probe(url, '--bearer', 'wrong-token');
+    is(right, 'unknown', 'login', null);
+    assert.deepEqual(right.well_known, { 'oauth-protected-resource': 200,
+      'oauth-authorization-server': 404, 'openid-configuration': 404 });
+    resource = 'http://10.0.0.5:8000/mcp';
+    const wrong = await limpet([url]);
+    assert.equal(wrong.code, 1);
+    for (const value of [url, resource]) assert.ok(wrong.stdout.includes(value), wrong.stdout);
+    resource = url;
+    announced = 'http://10.0.0.5:8000/.well-known/oauth-protected-resource/mcp';
+    const inner = await probe(url);
+    is(inner, 'broken', 'login-mismatch', null);
+    assert.equal(inner.metadata_url, announced);
   });
 
   test('refused', async t => {
@@ -493,15 +545,50 @@ suite('the command', () => {
     assert.ok(help.stdout.split('\n').every(line => line.length <= 80));
   });
 
+  test('behind TLS: refused, believed with --cacert', async t => {
+    const [at] = await limpetReplicas(t, 1);
+    const authority = new Authority(t);
+    const front = await tlsFront(t, authority.issue('IP:127.0.0.1'), at.split(':')[1]);
+    const refused = await probe(front.url);
+    is(refused, 'unknown', 'unreachable', null);
+    assert.match(refused.failure, /certificate/);
+    is(await probe(front.url, '--cacert', authority.file), 'healthy', 'one-process', 'not-needed');
+  });
+
+  test('what goes on is shown on a terminal, and wiped', async t => {
+    const url = await behind(t, (await tiny(t, 'slow')).url, 60);
+    const { code, stdout } = await run('script', ['-qec', `${LIMPET} probe ${url}`, '/dev/null'],
+      { within: 30_000 });
+    assert.equal(code, 0, stdout);
+    assert.match(stdout, /\r\x1b\[K[a-z, ]+: \d+ of \d+/);
+    assert.match(stdout, /\r\x1b\[Klimpet probe/);
+  });
+
+  test('Ctrl-C ends it with what there is, and nothing is left behind', async t => {
+    const replica = await tiny(t, 'slow');
+    const url = await behind(t, replica.url, 60);
+    const proc = start(t, 'limpet probe', LIMPET, ['probe', '--json', url]);
+    while (replica.initializes < 3) await new Promise(resolve => setTimeout(resolve, 10));
+    const { code } = await proc.stop('SIGINT', 5000);
+    assert.equal(code, 0, proc.log);
+    assert.equal(JSON.parse(proc.stdout).is_cut_short, true);
+    assert.equal(replica.sessions.size, 0);
+  });
+
+  test('the network log holds no secret', async t => {
+    const file = path.join(folder(t), 'net.log');
+    const [at] = await limpetReplicas(t, 2);
+    const url = await haproxy(t, [at], { backend: 'cookie pin insert', server: () => 'cookie topsecret' });
+    await probe(url, '--log-file', file, '--bearer', 'token-1234', '--sessions', '2', '--calls', '3');
+    const text = readFileSync(file, 'utf8');
+    assert.match(text, /> POST http/);
+    for (const secret of ['topsecret', 'token-1234']) assert.ok(!text.includes(secret), secret);
+    assert.ok(!/mcp-session-id: [^#]/i.test(text));
+  });
+
   test('a slow server is probed in time', async t => {
     const replica = await tiny(t, 'slow');
-    const url = await serve(t, async (request, response, body) => {
-      await new Promise(resolve => setTimeout(resolve, 150));
-      const answer = await fetch(replica.url, { method: request.method,
-        headers: mcpFields(request.headers), body: body || undefined });
-      response.writeHead(answer.status, mcpFields(Object.fromEntries(answer.headers)))
-        .end(await answer.text());
-    });
+    const url = await behind(t, replica.url, 150);
     const seen = await probe(url);
     is(seen, 'healthy', 'one-process', 'not-needed');
     assert.ok(seen.took_ms < MOST_MS, `${seen.took_ms} ms`);

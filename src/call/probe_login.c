@@ -1,0 +1,113 @@
+/* What a 401 leads to (call/probe_priv.h; cases AUT-01, AUT-02): the three addresses where a client
+ * looks for metadata, and whether the document names the very address that is in use.
+ *
+ * Only addresses of the server's own origin are asked, and without credentials. */
+#include <stdio.h>
+
+#include "call/probe_priv.h"
+#include "wire/json.h"
+#include "wire/member.h"
+
+enum { ADDRESS_MS = 2000 };
+
+static const char *const KINDS[LP_SEEN_ADDRESSES] = {
+    "oauth-protected-resource", "oauth-authorization-server", "openid-configuration"};
+
+/* `scheme://host:port` of the target. */
+static struct lp_span origin_of(const struct lp_target *target)
+{
+    size_t begin = target->uri.scheme.len + 3;
+    size_t slash = lp_span_find(lp_span_from(target->url, begin), '/');
+    size_t query = lp_span_find(lp_span_from(target->url, begin), '?');
+    return lp_span(target->url.ptr, begin + (slash < query ? slash : query));
+}
+
+/* The same address, but for a slash at its end. */
+static bool is_same(struct lp_span a, struct lp_span b)
+{
+    while (a.len && a.ptr[a.len - 1] == '/')
+        a.len--;
+    while (b.len && b.ptr[b.len - 1] == '/')
+        b.len--;
+    return lp_span_ieq(a, b);
+}
+
+/* resource_metadata="..." of WWW-Authenticate: another origin's is not what clients can use. */
+void lp_probe_login_note(struct lp_probe *probe, struct lp_span challenge)
+{
+    static const struct lp_span NAME = {"resource_metadata=\"", 19};
+    struct lp_seen *seen = &probe->seen;
+    struct lp_uri uri;
+    struct lp_span rest;
+    lp_seen_text(seen->login, sizeof seen->login, challenge);
+    size_t at = lp_span_search(challenge, NAME);
+    if (at == challenge.len)
+        return;
+    struct lp_span url = lp_span_split(lp_span_from(challenge, at + NAME.len), '"', &rest);
+    lp_seen_text(seen->metadata_url, sizeof seen->metadata_url, url);
+    bool is_own = lp_uri_parse(url, &uri) == LP_OK &&
+        lp_target_is_own(lp_fetcher_target(probe->args.fetcher), &uri);
+    seen->has_login_mismatch |= !is_own;
+}
+
+/* --- the addresses --- */
+
+static bool is_json(struct lp_span text)
+{
+    struct lp_json json;
+    lp_json_init(&json, NULL, NULL);
+    return !lp_json_feed(&json, text) && !lp_json_finish(&json);
+}
+
+static void take_document(struct lp_probe *probe, struct lp_span document)
+{
+    struct lp_seen *seen = &probe->seen;
+    const struct lp_target *target = lp_fetcher_target(probe->args.fetcher);
+    struct lp_span token =
+        is_json(document) ? lp_member(document, LP_SPAN("resource")) : LP_SPAN("");
+    size_t len = 0;
+    char resource[LP_SEEN_TEXT_MAX * 2];
+    if (!token.len || lp_json_unescape(token, resource, sizeof resource, &len))
+        return;
+    lp_seen_text(seen->resource, sizeof seen->resource, lp_span(resource, len));
+    struct lp_span used = lp_span(target->url.ptr, lp_span_find(target->url, '?'));
+    seen->has_login_mismatch |= !is_same(lp_span(resource, len), used);
+}
+
+static void on_answered(void *ctx, const struct lp_reply *reply)
+{
+    struct lp_probe_address *address = ctx;
+    struct lp_probe *probe = address->probe;
+    probe->seen.addresses[address->number] = reply->answer;
+    if (address->number == 0 && reply->answer.status == 200)
+        take_document(probe, reply->body);
+    probe->questions--;
+    lp_probe_advance(probe);
+}
+
+static void ask_address(struct lp_probe *probe, uint32_t number)
+{
+    char url[LP_PROBE_URL_MAX];
+    const struct lp_target *target = lp_fetcher_target(probe->args.fetcher);
+    struct lp_span origin = origin_of(target);
+    struct lp_span path = target->uri.path;
+    int n = snprintf(url, sizeof url, "%.*s/.well-known/%s%.*s", (int)origin.len, origin.ptr,
+        KINDS[number], (int)path.len, path.ptr);
+    if (n < 0 || (size_t)n >= sizeof url)
+        return;
+    probe->addresses[number] = (struct lp_probe_address){probe, number};
+    struct lp_ask *asked = lp_ask_start(&probe->asker,
+        &(struct lp_ask_args){.method = LP_METHOD_GET,
+            .url = lp_span(url, (size_t)n),
+            .is_foreign = true,
+            .timeout_ms = ADDRESS_MS,
+            .done = on_answered,
+            .ctx = &probe->addresses[number]});
+    probe->questions += asked != NULL;
+}
+
+void lp_probe_login_begin(struct lp_probe *probe)
+{
+    for (uint32_t i = 0; i < LP_SEEN_ADDRESSES; i++)
+        ask_address(probe, i);
+}
