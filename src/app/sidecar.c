@@ -57,7 +57,7 @@ static int check_sealed(const struct sidecar *s, const struct lp_owner *self)
         return LP_EXIT_OK;
     if (!self->len)
         return lp_app_fail(
-            LP_EXIT_REFUSED, "sealed ids need an owner id for this sidecar; name it with --self");
+            s->refused, "sealed ids need an owner id for this sidecar; name it with --self");
     if (conf->servers[0].replica_count == FIRST_PEER)
         return lp_app_fail(s->refused,
             "sealed ids need the list of peers, a --peer ID=URL for each; or use --ids owner");
