@@ -12,6 +12,7 @@ static const char *const NAMES[] = {[LP_FRONT_GATEWAY] = "Limpet gateway",
     [LP_FRONT_CADDY] = "Caddy",
     [LP_FRONT_CDN] = "CDN",
     [LP_FRONT_INGRESS] = "Kubernetes ingress",
+    [LP_FRONT_PLATFORM] = "a platform whose balancer you cannot change",
     [LP_FRONT_CODE] = "the server's code"};
 
 static const struct lp_fix PIN[] = {
@@ -50,6 +51,10 @@ static const struct lp_fix PIN[] = {
          "at the gateway, and the gateway at the pods of a headless service",
             "# Ingress: backend.service.name: limpet\n"
             "limpet gateway http://mcp-0.mcp:3000/mcp http://mcp-1.mcp:3000/mcp\n"},
+    [LP_FRONT_PLATFORM] = {"put a sidecar beside each instance; where instances have no address of "
+                           "their own, keep no sessions",
+        "limpet sidecar --self A --local http://127.0.0.1:3000/mcp --peer "
+        "B=http://10.0.0.12:8080\n"},
     [LP_FRONT_CODE] = {"keep no sessions: a server that mints no id needs no affinity",
         "new StreamableHTTPServerTransport({ sessionIdGenerator: undefined })\n"},
 };

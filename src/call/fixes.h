@@ -13,7 +13,8 @@ enum lp_front {
     LP_FRONT_CADDY,
     LP_FRONT_CDN,
     LP_FRONT_INGRESS,
-    LP_FRONT_CODE, /* the server's own code */
+    LP_FRONT_PLATFORM, /* whose balancer nobody can configure */
+    LP_FRONT_CODE,     /* the server's own code */
     LP_FRONT_COUNT,
 };
 
