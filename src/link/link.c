@@ -266,6 +266,7 @@ static void start_drain(struct lp_links *links, struct lp_link *link)
         waiting.len = DRAIN_SLICE;
     struct lp_action action = {.kind = LP_ACT_DRAIN, .conn = link->conn, .u.drain = waiting};
     link->draining_out = true;
+    link->wrote = true;             /* it may go out at any time, whenever the shell says so */
     link->wrote_us = links->now_us; /* the peer begins to be slow now, not when it last was quick */
     perform(links, &action);
     lp_link_rearm(links, link);

@@ -18,6 +18,7 @@ struct channel {
     uint32_t queue[SIM_QUEUED_MAX]; /* requests without an answer, oldest first */
     uint32_t count;
     uint64_t idle_us; /* since when it is idle */
+    uint64_t sent_us; /* when the last request was sent; its answer may be read much later */
     bool is_last;     /* no further request on this one */
     bool is_uploading;
     bool is_interim; /* the head that was read is one of 1xx */
@@ -358,6 +359,10 @@ static void half_close(struct sim *w, struct channel *ch)
         r->may_cut |= r->kind == SIM_KIND_modern || is_standing(r->kind) || r->want ||
             r->kind == SIM_KIND_no_id_get;
     }
+    /* An answer without framing is broken off by a reset, which may overtake those before it. */
+    struct sim_request *last = &w->requests[ch->queue[ch->count - 1]];
+    for (uint32_t i = 0; last->http10 && last->may_cut && i < ch->count; i++)
+        w->requests[ch->queue[i]].may_cut = true;
 }
 
 static void misbehave(struct sim *w, struct channel *ch, uint32_t number)
@@ -384,10 +389,11 @@ void sim_client_send(struct sim *w, uint32_t number)
     r->begun_us = w->now_us;
     r->wall_ms = sim_wall_ms(w);
     client->open++;
-    bool may_be_closing = ch->idle_us && w->now_us - ch->idle_us > KEPT_US;
+    bool may_be_closing = ch->idle_us && w->now_us - ch->sent_us > KEPT_US;
     if (ch->count || may_be_closing)
         r->may_cut = true;
     r->is_kept = ch->idle_us != 0;
+    ch->sent_us = w->now_us;
     ch->queue[ch->count++] = number;
     if (ch->count == 1)
         expect_front(w, ch);

@@ -567,6 +567,23 @@ static void a_stop_ends_idle_clients_and_a_cut_all(void **state)
     assert_int_equal(w->links.client_count, 0);
 }
 
+/* What the shell has, the replica may have: it is not sent a second time. */
+static void what_is_to_be_drained_may_have_been_sent(void **state)
+{
+    struct world *w = *state;
+    struct lp_stream s = lp_link_begin(&w->links, open_replica(w));
+    struct lp_head head = {.is_request = true,
+        .method = LP_METHOD_GET,
+        .method_name = LP_SPAN("GET"),
+        .target = LP_SPAN("/"),
+        .body = LP_BODY_NONE};
+    w->takes_nothing = true;
+    lp_link_send_head(&w->links, s, &head);
+    assert_false(lp_link_has_written(&w->links, s));
+    lp_links_flush(&w->links);
+    assert_true(lp_link_has_written(&w->links, s));
+}
+
 /* --- a graceful stop --- */
 
 enum { STOP_US = 5000000, PARTING_US = 1000000 };
@@ -718,6 +735,7 @@ int main(void)
         TEST(a_quiet_reader_has_its_time_from_when_it_gets_slow),
         TEST(a_dial_that_is_reset_is_a_failure),
         TEST(a_stop_ends_idle_clients_and_a_cut_all),
+        TEST(what_is_to_be_drained_may_have_been_sent),
         TEST(a_request_that_crosses_a_stop_is_answered),
         TEST(an_idle_client_parts_in_its_time),
         TEST(an_answer_that_said_it_stays_is_kept_to),
