@@ -137,6 +137,16 @@ struct lp_span lp_client_say(struct lp_client *client, const char *fmt, ...)
         client->sentence, len < sizeof client->sentence ? len : sizeof client->sentence - 1);
 }
 
+struct lp_span lp_client_say_more(
+    struct lp_client *client, struct lp_span said, struct lp_span bytes)
+{
+    LP_ASSERT(said.ptr == client->sentence);
+    LP_ASSERT(said.len + bytes.len <= sizeof client->sentence);
+    if (bytes.len)
+        memcpy(client->sentence + said.len, bytes.ptr, bytes.len);
+    return lp_span(client->sentence, said.len + bytes.len);
+}
+
 void lp_client_note(struct lp_client *client, const char *fmt, ...)
 {
     char room[1024];

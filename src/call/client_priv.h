@@ -188,6 +188,9 @@ void lp_client_fail_soon(struct lp_client *client, int error);
 void lp_client_note(struct lp_client *client, const char *fmt, ...) LP_PRINTF(2, 3);
 /* Writes a sentence into the client's room. */
 struct lp_span lp_client_say(struct lp_client *client, const char *fmt, ...) LP_PRINTF(2, 3);
+/* Appends bytes as they are, zeros too; at most LP_CLIENT_ERROR_BODY_MAX. */
+struct lp_span lp_client_say_more(
+    struct lp_client *client, struct lp_span said, struct lp_span bytes);
 /* The failure for memory or a limit. */
 struct lp_client_failure lp_client_limit(struct lp_client *client, int error);
 

@@ -274,8 +274,9 @@ struct lp_client_failure lp_exchange_failure(struct lp_exchange *x)
         why.reason = LP_REASON_session_lost;
         why.cannot_have_run = true;
     }
-    why.sentence = lp_client_say(x->client, "Error %s (HTTP %u)%s%.*s", doing, x->status,
-        body.len ? ": " : "", (int)body.len, body.ptr ? body.ptr : "");
+    why.sentence =
+        lp_client_say(x->client, "Error %s (HTTP %u)%s", doing, x->status, body.len ? ": " : "");
+    why.sentence = lp_client_say_more(x->client, why.sentence, body);
     return why;
 }
 

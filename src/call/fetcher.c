@@ -79,7 +79,10 @@ struct lp_fetch_conn *lp_fetch_conn_take(
         node = node->prev;
         if (conn->lane != lane || strcmp(conn->origin, origin) != 0)
             continue;
-        LP_ASSERT(lp_link_is_idle(&fetcher->links, conn->link)); /* else it would be gone */
+        if (!lp_link_is_idle(&fetcher->links, conn->link)) { /* it said more than its answer */
+            close_idle(conn);
+            continue;
+        }
         lp_list_remove(&conn->node);
         fetcher->idle_count--;
         lp_fetcher_timer_cancel(fetcher, &conn->timer);

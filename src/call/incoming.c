@@ -262,6 +262,8 @@ static bool take_one(struct lp_client *client, struct lp_exchange *x, struct lp_
     struct lp_envelope env;
     if (lp_envelope_scan(message, &env) || !env.is_object)
         return false;
+    if (env.method != LP_RPC_NONE && !lp_span_starts(env.method_token, LP_SPAN("\"")))
+        return false;
     if (env.method != LP_RPC_NONE && env.has_id) {
         take_request(client, x, &env, message);
         return true;

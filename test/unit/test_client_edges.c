@@ -38,7 +38,7 @@ static void test_messages_that_make_no_sense(void **state)
     static const char *const BAD[] = {"7", "[]", "[7]", "nonsense", "{}",
         "{\"jsonrpc\":\"2.0\",\"id\":2}",
         "{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":1,\"error\":{}}",
-        "{\"id\":2,\"id\":2,\"result\":1}"};
+        "{\"id\":2,\"id\":2,\"result\":1}", "{\"id\":2,\"method\":{}}", "{\"method\":7}"};
     struct play *p = begin();
     play_open_legacy(p);
     lp_id conn = open_stream(p);

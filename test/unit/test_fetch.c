@@ -144,6 +144,22 @@ static void test_connections_are_kept_by_lane(void **state)
     shell_free(s);
 }
 
+/* What comes behind an answer belongs to nobody: that connection carries no further request. */
+static void test_more_than_an_answer(void **state)
+{
+    (void)state;
+    struct shell *s = shell_new(URL);
+    struct owner o = {0};
+    start(s, &o, (struct lp_fetch_args){0});
+    shell_connected(s, 1);
+    shell_read(s, 1, "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nab");
+    assert_int_equal(o.ends, 1);
+    start(s, &o, (struct lp_fetch_args){0});
+    assert_int_equal(s->count, 2);
+    assert_true(s->conns[1].is_closed);
+    shell_free(s);
+}
+
 static void test_not_too_many_rest(void **state)
 {
     (void)state;
@@ -710,6 +726,7 @@ int main(void)
         cmocka_unit_test(test_what_is_written),
         cmocka_unit_test(test_tls_and_ipv6),
         cmocka_unit_test(test_connections_are_kept_by_lane),
+        cmocka_unit_test(test_more_than_an_answer),
         cmocka_unit_test(test_not_too_many_rest),
         cmocka_unit_test(test_fresh_is_fresh),
         cmocka_unit_test(test_how_long_a_connection_rests),
