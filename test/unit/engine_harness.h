@@ -38,6 +38,7 @@ struct world {
     char written[CONNS][WRITTEN_MAX];
     size_t written_len[CONNS];
     bool takes_nothing[CONNS];
+    bool breaks[CONNS]; /* a write fails: LP_EV_BROKEN is owed */
     uint32_t closes[CONNS];
     int64_t connect_result;
     uint32_t connects;
@@ -52,6 +53,8 @@ static inline int64_t keep_written(
     struct world *w, lp_id conn, const struct lp_span *parts, uint32_t count)
 {
     int64_t taken = 0;
+    if (w->breaks[conn])
+        return LP_EBROKEN;
     if (w->takes_nothing[conn])
         return 0;
     for (uint32_t i = 0; i < count; i++) {

@@ -12,7 +12,7 @@ static void a_request_is_sent_again_if_nothing_of_it_was_handed_over(void **stat
 {
     struct world *w = *state;
     open_session(w);
-    w->takes_nothing[REPLICA] = true;
+    w->breaks[REPLICA] = true;
     w->connect_result = REPLICA_2;
     request(w, "POST /mcp", w->ticket, CALL);
     tell_kind(w, LP_EV_BROKEN, REPLICA);
@@ -32,6 +32,19 @@ static void a_request_that_was_handed_over_is_not_sent_again(void **state)
     tell_kind(w, LP_EV_BROKEN, REPLICA);
     assert_int_equal(w->written_len[REPLICA_2], 0);
     assert_true(has(w, CLIENT, "\"id\":7,\"error\""));
+    assert_non_null(strstr(w->log, "(upstream_broke)"));
+}
+
+/* The shell had it to drain, so it may have gone out before the connection broke. */
+static void a_request_that_was_to_be_drained_is_not_sent_again(void **state)
+{
+    struct world *w = *state;
+    open_session(w);
+    w->takes_nothing[REPLICA] = true;
+    w->connect_result = REPLICA_2;
+    request(w, "POST /mcp", w->ticket, CALL);
+    tell_kind(w, LP_EV_BROKEN, REPLICA);
+    assert_int_equal(w->written_len[REPLICA_2], 0);
     assert_non_null(strstr(w->log, "(upstream_broke)"));
 }
 
@@ -457,6 +470,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_request_is_sent_again_if_nothing_of_it_was_handed_over),
         TEST(a_request_that_was_handed_over_is_not_sent_again),
+        TEST(a_request_that_was_to_be_drained_is_not_sent_again),
         TEST(a_second_attempt_has_its_own_time),
         TEST(events_that_come_during_an_upload_are_passed_on),
         TEST(a_conflict_that_is_no_second_stream_is_passed_on),
