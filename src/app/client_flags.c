@@ -33,7 +33,9 @@ const char lp_client_flags_help[] =
     "  --timeout SECONDS       for an answer or the next progress (default 60)\n"
     "  --cacert FILE           believe these certificates (PEM) and no others\n"
     "  --insecure              believe any certificate\n"
-    "  --log-file FILE         what was really sent and received; secrets are hashed\n";
+    "  --log-file FILE         what was really sent and received; secrets are hashed\n"
+    "  --log-bodies            bodies and events too, as they are: what they hold is\n"
+    "                          not hashed\n";
 
 void lp_client_flags_options(struct lp_client_flags *f, struct lp_option room[LP_CLIENT_OPTIONS])
 {
@@ -49,6 +51,7 @@ void lp_client_flags_options(struct lp_client_flags *f, struct lp_option room[LP
         {.name = "--insecure", .is_set = &f->insecure},
         {.name = "--cookie-jar", .is_set = &f->cookie_jar},
         {.name = "--no-notification-stream", .is_set = &f->no_stream},
+        {.name = "--log-bodies", .is_set = &f->log_bodies},
     };
     memcpy(room, options, sizeof options);
 }
@@ -301,6 +304,7 @@ int lp_client_log_open(
     }
     lp_io_random(key, sizeof key);
     lp_netlog_init(&log->net, write_line, log->file, key);
+    log->net.with_bodies = flags->log_bodies;
     *ret_log = &log->net;
     return LP_EXIT_OK;
 }

@@ -9,7 +9,7 @@
 #include "call/target.h"
 #include "obs/netlog.h"
 
-enum { LP_CLIENT_OPTIONS = 11 };
+enum { LP_CLIENT_OPTIONS = 12 };
 
 struct lp_client_flags {
     struct lp_option_list headers;
@@ -23,6 +23,7 @@ struct lp_client_flags {
     bool insecure;
     bool cookie_jar;
     bool no_stream;
+    bool log_bodies;
 };
 
 /* Puts the shared options into `room`, for lp_options_read. */

@@ -52,6 +52,7 @@ static int open_log(
     else
         lp_io_random(key, sizeof key);
     lp_netlog_init(&loop->live_log, write_both, loop, key);
+    loop->live_log.with_bodies = flags->log_bodies;
     loop->netlog = &loop->live_log;
     return LP_EXIT_OK;
 }

@@ -57,7 +57,8 @@ struct lp_client_failure {
     uint16_t status;         /* of the HTTP answer, 0: none came */
     struct lp_span body;     /* of it, as received; at most 64 KiB */
     bool cannot_have_run;    /* the server has not acted on the request: it may be sent again */
-    struct lp_span sentence; /* whole, for the user */
+    struct lp_span sentence; /* whole, for the user; like all spans here it lives until the callback
+                                calls a function of the client, or returns */
 };
 
 /* What is known of the server once the session is open. Spans live as long as the session. */

@@ -204,6 +204,18 @@ test('[C4] stamping, jar, network log, socket: the log tells the whole order', a
   assert.match(text, /^\S+ 1 \. the cookie lb_affinity was kept$/m);
 });
 
+test('--log-bodies: the bodies too, on one line each', async t => {
+  const log = path.join(folder(t), 'net.log');
+  const peer = await recorder(t, false);
+  const args = ['--era', 'legacy', '--log-file', log, peer.url, 'request', 'tools/list', '{"a":\n"b"}'];
+  assert.equal((await inspect(args)).code, 0);
+  assert.doesNotMatch(readFileSync(log, 'utf8'), /"a":/);
+  assert.equal((await inspect(['--log-bodies', ...args])).code, 0);
+  const text = readFileSync(log, 'utf8');
+  assert.match(text, /^\S+ \d+ > \(body\) \d+ bytes: request "tools\/list", id 2 \| .*"a": "b"\}\}$/m);
+  assert.match(text, /^\S+ \d+ < \(body\) \d+ bytes: result, id 2 \| \{.*"tools":\[\]\}\}$/m);
+});
+
 test('SEC-05 no secret is in what inspect prints or logs', async t => {
   const log = path.join(folder(t), 'net.log');
   const peer = await recorder(t, true);

@@ -284,6 +284,38 @@ static void test_a_polled_stream(void **state)
     play_free(p);
 }
 
+/* RES-02: each stream is taken up after its own last event, whatever the others had. */
+static void test_streams_are_resumed_apart(void **state)
+{
+    (void)state;
+    struct play *p = play_new(URL, false);
+    lp_id conns[2];
+    p->s->target.suppress_notification_stream = true;
+    play_open_legacy(p);
+    for (int i = 0; i < 2; i++) {
+        play_request(p, "tools/call", "{\"name\":\"a\"}");
+        conns[i] = play_expect(p, "tools/call");
+        play_begin_events(p, conns[i], "");
+    }
+    play_event(p, conns[0], "id: 1\ndata:\n\n");
+    play_event(p, conns[1], "id: 2\nretry: 1200\ndata:\n\n");
+    play_event(p, conns[0], "id: 3\ndata:\n\n");
+    shell_broken(p->s, conns[1]);
+    shell_broken(p->s, conns[0]);
+    shell_pass(p->s, 1000);
+    lp_id first = play_expect(p, "Last-Event-ID: 3\r\n");
+    shell_pass(p->s, 200);
+    lp_id second = play_expect(p, "Last-Event-ID: 2\r\n");
+    play_begin_events(p, second, "");
+    play_event(p, second, "id: 4\ndata: {\"jsonrpc\":\"2.0\",\"id\":3,\"result\":\"b\"}\n\n");
+    assert_string_equal(p->result, "\"b\"");
+    play_begin_events(p, first, "");
+    play_event(p, first, "id: 5\ndata: {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":\"a\"}\n\n");
+    assert_string_equal(p->result, "\"a\"");
+    assert_int_equal(p->answers, 2);
+    play_free(p);
+}
+
 static void test_without_an_id_it_is_not_known(void **state)
 {
     (void)state;
@@ -669,6 +701,7 @@ int main(void)
         cmocka_unit_test(test_a_time_out),
         cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_a_polled_stream),
+        cmocka_unit_test(test_streams_are_resumed_apart),
         cmocka_unit_test(test_without_an_id_it_is_not_known),
         cmocka_unit_test(test_resuming_ends),
         cmocka_unit_test(test_resuming_is_refused),
