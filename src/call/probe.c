@@ -18,7 +18,7 @@ enum {
     STREAMS = 6, /* sessions whose GET is tried */
     MORE = 60,   /* sessions or openings when a verdict hangs on them */
     MORE_TIMES = 2,
-    QUESTION_MS = 1500,
+    BESIDE_MS = 2000,
     GRACE_MS = 700, /* between the end of the time and the end of the probe, for DELETE */
     BESIDE = 4,     /* sessions of old SSE beside the probed endpoint */
     OLD_SSE_WIDTH = 6,
@@ -158,195 +158,22 @@ static bool plan_more(struct lp_probe *probe)
     return true;
 }
 
-/* --- single questions --- */
-
-static void answered(struct lp_probe *probe)
-{
-    probe->questions--;
-    lp_probe_advance(probe);
-}
-
-static bool ask(struct lp_probe *probe, struct lp_ask_args args)
-{
-    args.head = lp_probe_note_head;
-    args.ctx = probe;
-    struct lp_ask *asked = lp_ask_start(&probe->asker, &args);
-    probe->questions += asked != NULL;
-    return asked != NULL;
-}
-
-static void forget(void *ctx, const struct lp_reply *reply)
-{
-    (void)reply;
-    answered(ctx);
-}
-
-/* Some servers open a session for a question that was none. */
-static void drop_session(struct lp_probe *probe, struct lp_span id)
-{
-    if (id.len)
-        (void)ask(
-            probe, (struct lp_ask_args){.method = LP_METHOD_DELETE, .session = id, .done = forget});
-}
-
-static struct lp_ask_args ping(const struct lp_probe *probe, struct lp_span id)
-{
-    return (struct lp_ask_args){.method = LP_METHOD_POST,
-        .body = LP_SPAN("{\"jsonrpc\":\"2.0\",\"id\":\"who\",\"method\":\"ping\"}"),
-        .rpc_id = LP_SPAN("\"who\""),
-        .session = id,
-        .version = lp_span_str(probe->version),
-        .timeout_ms = QUESTION_MS};
-}
-
-static void on_unknown_delete(void *ctx, const struct lp_reply *reply)
-{
-    struct lp_probe *probe = ctx;
-    probe->seen.unknown_delete = reply->answer;
-    answered(probe);
-}
-
-static void ask_unknown_delete(struct lp_probe *probe)
-{
-    (void)ask(probe,
-        (struct lp_ask_args){.method = LP_METHOD_DELETE,
-            .session = lp_span_str(probe->unknown_id),
-            .version = lp_span_str(probe->version),
-            .timeout_ms = QUESTION_MS,
-            .done = on_unknown_delete});
-}
-
-static void ask_missing(struct lp_probe *probe);
-
-static void on_missing(void *ctx, const struct lp_reply *reply)
-{
-    struct lp_probe *probe = ctx;
-    bool is_fault = lp_probe_is_fault(reply) && reply->answer.status;
-    probe->seen.missing = reply->answer;
-    drop_session(probe, reply->session_id);
-    if (is_fault && ++probe->missing_tries < LP_PROBE_TRIES)
-        ask_missing(probe);
-    answered(probe);
-}
-
-static void ask_missing(struct lp_probe *probe)
-{
-    struct lp_ask_args args = ping(probe, LP_SPAN(""));
-    args.done = on_missing;
-    (void)ask(probe, args);
-}
-
-static void ask_unknown(struct lp_probe *probe);
-
-static void on_unknown(void *ctx, const struct lp_reply *reply)
-{
-    struct lp_probe *probe = ctx;
-    bool is_fault = lp_probe_is_fault(reply) && reply->answer.status;
-    probe->seen.unknown = reply->answer;
-    if (is_fault && ++probe->tries < LP_PROBE_TRIES)
-        ask_unknown(probe);
-    if (!is_fault)
-        lp_probe_note_pace(probe, reply);
-    answered(probe);
-}
-
-static void ask_unknown(struct lp_probe *probe)
-{
-    struct lp_ask_args args = ping(probe, lp_span_str(probe->unknown_id));
-    args.done = on_unknown;
-    (void)ask(probe, args);
-}
-
-/* --- the modern era --- */
-
-static void ask_discover(struct lp_probe *probe);
-
-static void on_version(void *ctx, struct lp_span element)
-{
-    struct lp_seen *seen = ctx;
-    size_t at = strlen(seen->modern);
-    struct lp_span name = element.len > 2 ? lp_span(element.ptr + 1, element.len - 2) : element;
-    if (at + name.len + 2 < sizeof seen->modern)
-        snprintf(seen->modern + at, sizeof seen->modern - at, "%s%.*s", at ? " " : "",
-            (int)name.len, name.ptr);
-}
-
-static void on_discovered(void *ctx, const struct lp_reply *reply)
-{
-    struct lp_probe *probe = ctx;
-    struct lp_seen *seen = &probe->seen;
-    bool is_fault = lp_probe_is_fault(reply) && reply->answer.error != LP_EREFUSED &&
-        reply->answer.error != LP_EUNREACHABLE;
-    if (is_fault && ++probe->tries < LP_PROBE_TRIES) {
-        ask_discover(probe);
-        answered(probe);
-        return;
-    }
-    seen->discover = reply->answer;
-    if (!reply->answer.status)
-        lp_seen_text(seen->failure, sizeof seen->failure, reply->failure);
-    drop_session(probe, reply->session_id);
-    if (reply->answer.is_result)
-        lp_elements(lp_member(reply->result, LP_SPAN("supportedVersions")), on_version, seen);
-    answered(probe);
-}
-
-static void ask_discover(struct lp_probe *probe)
-{
-    (void)ask(probe,
-        (struct lp_ask_args){.method = LP_METHOD_POST,
-            .body = LP_SPAN("{\"jsonrpc\":\"2.0\",\"id\":\"d\",\"method\":\"server/discover\","
-                            "\"params\":{\"_meta\":{"
-                            "\"io.modelcontextprotocol/protocolVersion\":\"" LP_VERSION_MODERN
-                            "\",\"io.modelcontextprotocol/clientCapabilities\":{}}}}"),
-            .rpc_id = LP_SPAN("\"d\""),
-            .version = LP_SPAN(LP_VERSION_MODERN),
-            .rpc = LP_SPAN("server/discover"),
-            .done = on_discovered});
-}
-
-/* --- old SSE in place of Streamable HTTP --- */
-
-static void on_sse_found(void *ctx, const struct lp_sse_event *event)
-{
-    struct lp_probe *probe = ctx;
-    probe->seen.is_old_sse |= lp_span_eq(event->type, LP_SPAN("endpoint"));
-}
-
-static void on_sse_asked(void *ctx, const struct lp_reply *reply)
-{
-    struct lp_probe *probe = ctx;
-    (void)reply;
-    if (probe->seen.is_old_sse) {
-        probe->seen.is_open = true;
-        probe->seen.unknown = probe->seen.missing = (struct lp_seen_answer){0};
-    }
-    answered(probe);
-}
-
-static void ask_sse(struct lp_probe *probe)
-{
-    (void)ask(probe,
-        (struct lp_ask_args){.method = LP_METHOD_GET,
-            .timeout_ms = QUESTION_MS,
-            .hold_ms = 300,
-            .event = on_sse_found,
-            .done = on_sse_asked});
-}
+/* --- another transport, or another era --- */
 
 /* Nothing opened a session: is it another transport, or the modern era alone? */
 static void look_elsewhere(struct lp_probe *probe)
 {
     struct lp_seen *seen = &probe->seen;
     uint16_t status = seen->opening.status;
-    bool may_be_sse = status >= 400 && status < 500 && status != 401 && status != 403;
+    bool may_be_sse = probe->phase == LP_PROBE_FIRST && status >= 400 && status < 500 &&
+        status != 401 && status != 403;
     if (seen->modern[0]) {
         seen->is_open = seen->is_modern = true;
         lp_seen_text(probe->version, sizeof probe->version, LP_SPAN(LP_VERSION_MODERN));
         enter(probe, LP_PROBE_FIRST);
     } else if (may_be_sse && !probe->has_looked) {
         probe->has_looked = true;
-        ask_sse(probe);
+        lp_probe_ask_old_sse(probe);
     } else if (status == 401 && !probe->has_asked_login) {
         probe->has_asked_login = true;
         lp_probe_login_begin(probe);
@@ -392,19 +219,19 @@ static void begin_streams(struct lp_probe *probe)
     for (; node != &probe->sessions; node = node->next)
         lp_probe_session_stream(LP_CONTAINER(node, struct lp_probe_session, node));
     if (!probe->seen.is_modern && !probe->seen.is_old_sse) {
-        ask_unknown_delete(probe);
+        lp_probe_ask_unknown_delete(probe);
         if (!probe->seen.unknown.status)
-            ask_unknown(probe); /* was it chance that nothing came? */
+            lp_probe_ask_unknown(probe); /* was it chance that nothing came? */
         add_task(probe, (struct lp_probe_task){.job = LP_JOB_ORIGIN});
     }
-    if (probe->sse_url[0] && !probe->seen.is_old_sse)
-        (void)ask(probe,
+    if (probe->sse_url[0] && !probe->seen.is_old_sse && !probe->is_transport_given)
+        (void)lp_probe_ask(probe,
             (struct lp_ask_args){.method = LP_METHOD_GET,
                 .url = lp_span_str(probe->sse_url),
-                .timeout_ms = QUESTION_MS,
+                .timeout_ms = BESIDE_MS,
                 .hold_ms = 200,
                 .event = on_beside_found,
-                .done = forget});
+                .done = lp_probe_forget});
 }
 
 static void begin_endings(struct lp_probe *probe)
@@ -462,12 +289,12 @@ static void begin_phase(struct lp_probe *probe)
 {
     switch (probe->phase) {
     case LP_PROBE_DISCOVER:
-        ask_discover(probe);
+        lp_probe_ask_discover(probe);
         break;
     case LP_PROBE_QUESTIONS:
         probe->tries = probe->missing_tries = 0;
-        ask_unknown(probe);
-        ask_missing(probe);
+        lp_probe_ask_unknown(probe);
+        lp_probe_ask_missing(probe);
         break;
     case LP_PROBE_FIRST:
         set_share(probe, FIRST_SHARE);
@@ -516,9 +343,10 @@ static void leave_phase(struct lp_probe *probe)
     struct lp_seen *seen = &probe->seen;
     bool is_nobody_there = probe->phase == LP_PROBE_DISCOVER && !seen->discover.status;
     bool is_first = probe->phase == LP_PROBE_FIRST;
-    if (is_nobody_there) {
+    bool is_modern_wish = lp_fetcher_target(probe->args.fetcher)->era == LP_ERA_WISH_MODERN;
+    if (is_nobody_there || (probe->phase == LP_PROBE_DISCOVER && is_modern_wish)) {
         seen->opening = seen->discover;
-        end_probe(probe);
+        look_elsewhere(probe);
     } else if (is_first && !seen->is_open) {
         look_elsewhere(probe);
     } else if (is_first && seen->is_old_sse && !probe->has_begun_sse) {
@@ -617,6 +445,20 @@ void lp_probe_free(struct lp_probe *probe)
     free(probe);
 }
 
+/* What the user knows of transport and era is not asked. */
+static void begin_as_wished(struct lp_probe *probe)
+{
+    const struct lp_target *target = lp_fetcher_target(probe->args.fetcher);
+    probe->is_transport_given = target->transport != LP_TRANSPORT_AUTO;
+    probe->has_looked = probe->is_transport_given;
+    if (target->transport == LP_TRANSPORT_SSE) {
+        probe->phase = LP_PROBE_FIRST;
+        lp_probe_ask_old_sse(probe);
+    } else {
+        enter(probe, target->era == LP_ERA_WISH_LEGACY ? LP_PROBE_QUESTIONS : LP_PROBE_DISCOVER);
+    }
+}
+
 void lp_probe_start(struct lp_probe *probe)
 {
     uint64_t usual = LP_PROBE_SESSIONS * LP_PROBE_CALLS;
@@ -628,7 +470,7 @@ void lp_probe_start(struct lp_probe *probe)
     if (lp_fetcher_timer_set(
             probe->args.fetcher, &probe->alarm, probe->budget_us + GRACE_MS * 1000))
         probe->is_hurried = true;
-    enter(probe, LP_PROBE_DISCOVER);
+    begin_as_wished(probe);
     lp_probe_advance(probe);
 }
 

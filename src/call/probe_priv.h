@@ -1,5 +1,6 @@
-/* Inside the probe: its phases (probe.c), the sessions of Streamable HTTP (probe_session.c), those
- * of old SSE (probe_sse.c), the long test (probe_rest.c), and how answers are noted (probe_note.c).
+/* Inside the probe: its phases (probe.c), single questions (probe_question.c), the sessions of
+ * Streamable HTTP (probe_session.c), those of old SSE (probe_sse.c), the long test (probe_rest.c),
+ * and how answers are noted (probe_note.c).
  */
 #ifndef LP_CALL_PROBE_PRIV_H
 #define LP_CALL_PROBE_PRIV_H
@@ -95,6 +96,7 @@ struct lp_probe {
     bool is_hurried;
     bool is_over;
     bool has_asked_login;
+    bool is_transport_given;
     bool has_looked;    /* for old SSE at the very URL */
     bool has_begun_sse; /* with sessions of it */
     uint32_t task_count, task_next;
@@ -125,6 +127,23 @@ void lp_probe_advance(struct lp_probe *probe);
 bool lp_probe_is_late(const struct lp_probe *probe);
 /* The answer is one to `initialize` that opened a session. */
 bool lp_probe_has_opened(const struct lp_reply *reply);
+
+/* --- probe_question.c --- */
+
+/* A question of the probe itself; `done` ends with lp_probe_answered. False: not started. */
+bool lp_probe_ask(struct lp_probe *probe, struct lp_ask_args args);
+/* One of them is answered: goes on. */
+void lp_probe_answered(struct lp_probe *probe);
+/* A `done` for what nobody wants to know. */
+void lp_probe_forget(void *ctx, const struct lp_reply *reply);
+/* Which modern revisions there are. */
+void lp_probe_ask_discover(struct lp_probe *probe);
+/* What the server says of an id that nobody minted, of none, and of deleting the first. */
+void lp_probe_ask_unknown(struct lp_probe *probe);
+void lp_probe_ask_missing(struct lp_probe *probe);
+void lp_probe_ask_unknown_delete(struct lp_probe *probe);
+/* Whether the very URL is an old SSE endpoint. */
+void lp_probe_ask_old_sse(struct lp_probe *probe);
 
 /* --- probe_note.c --- */
 

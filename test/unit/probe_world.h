@@ -55,8 +55,10 @@ struct world {
     bool refuses_connections, is_login, is_page, answers_events, tells_kind;
     bool is_slow_sse; /* a POST that went elsewhere hangs */
     bool has_sse_beside, has_foreign_endpoint, says_nonsense;
-    uint64_t sse_cut_us; /* old SSE: the stream breaks */
-    uint32_t cookies;    /* how many are set; the last one pins */
+    uint64_t sse_cut_us;         /* old SSE: the stream breaks */
+    enum lp_transport transport; /* what the user said */
+    enum lp_era_wish era;
+    uint32_t cookies; /* how many are set; the last one pins */
     uint64_t answer_us;
     uint64_t cut_us;    /* a quiet stream is cut; 0: never */
     uint64_t forget_us; /* an idle session is forgotten; 0: never */
@@ -70,7 +72,7 @@ struct world {
     /* the shell */
     struct lp_shell shell;
     uint64_t now_us, timer_at_us, order;
-    uint32_t conn_count, event_count, requests;
+    uint32_t conn_count, event_count, requests, discovers, initializes;
     struct conn conns[CONNS + 1];
     struct pending events[EVENTS];
     /* the probe */
@@ -383,6 +385,8 @@ static inline void serve(struct world *w, lp_id conn, const char *text)
 {
     struct request r = read_request(w, conn, text);
     uint32_t at = route(w, &r);
+    w->discovers += is_method(&r, "server/discover");
+    w->initializes += is_method(&r, "initialize\"");
     bool is_opening = is_method(&r, "initialize\"");
     bool is_free = is_opening || r.session < 0;
     w->requests++;
@@ -548,6 +552,8 @@ static inline struct world *world_new(const struct world *deployment)
     struct lp_span url =
         w->is_old_sse ? LP_SPAN("http://127.0.0.1:3000/sse") : LP_SPAN("http://127.0.0.1:3000/mcp");
     assert_int_equal(lp_target_set_url(&w->target, url), LP_OK);
+    w->target.transport = w->transport;
+    w->target.era = w->era;
     struct lp_fetcher_args args = {.shell = &w->shell, .target = &w->target};
     assert_int_equal(lp_fetcher_new(&args, &w->fetcher), LP_OK);
     return w;

@@ -173,6 +173,29 @@ static void test_odd_streams(void **state)
     }
 }
 
+/* What the user says of transport and era is believed, and nothing else is tried. */
+static void test_wishes(void **state)
+{
+    (void)state;
+    EXPECT(one_process, NOT_NEEDED, .is_old_sse = true, .transport = LP_TRANSPORT_SSE);
+    EXPECT(no_endpoint, UNKNOWN, .transport = LP_TRANSPORT_SSE);
+    EXPECT(unreachable, UNKNOWN, .transport = LP_TRANSPORT_SSE, .refuses_connections = true);
+    EXPECT(no_endpoint, UNKNOWN, .is_old_sse = true, .transport = LP_TRANSPORT_STREAMABLE_HTTP);
+    EXPECT(stateless, NOT_NEEDED, .is_modern = true, .era = LP_ERA_WISH_MODERN);
+    EXPECT(no_endpoint, UNKNOWN, .era = LP_ERA_WISH_MODERN);
+    EXPECT(one_process, NOT_NEEDED, .era = LP_ERA_WISH_LEGACY);
+    EXPECT(unreachable, UNKNOWN, .era = LP_ERA_WISH_LEGACY, .refuses_connections = true);
+    static const struct world LEGACY = {.era = LP_ERA_WISH_LEGACY, .has_sse_beside = true};
+    static const struct world MODERN = {.era = LP_ERA_WISH_MODERN};
+    struct world *w = probe_world(&LEGACY, (struct lp_probe_args){0});
+    assert_int_equal(w->discovers, 0);
+    assert_true(lp_probe_seen(w->probe)->sse_is_beside);
+    world_free(w);
+    w = probe_world(&MODERN, (struct lp_probe_args){0});
+    assert_int_equal(w->initializes, 0);
+    world_free(w);
+}
+
 /* --- chance --- */
 
 static void test_noise(void **state)
@@ -310,6 +333,7 @@ int main(void)
         cmocka_unit_test(test_old_sse),
         cmocka_unit_test(test_beside),
         cmocka_unit_test(test_odd_streams),
+        cmocka_unit_test(test_wishes),
         cmocka_unit_test(test_noise),
         cmocka_unit_test(test_estimates),
         cmocka_unit_test(test_slow),
