@@ -11,7 +11,26 @@ static int quote_member(struct lp_buf *out, const char *before, struct lp_span t
     return err ? err : lp_json_quote(out, text);
 }
 
+/* A sidecar's peer has its sessions itself. */
+static bool is_peer(const struct lp_conf_server *server, struct lp_span replica)
+{
+    for (uint32_t i = 0; i < server->replica_count; i++)
+        if (lp_span_eq(server->replicas[i].name, replica))
+            return server->replicas[i].is_peer;
+    return false;
+}
+
 /* --- JSON --- */
+
+static int json_owner(const struct lp_conf *conf, struct lp_buf *out)
+{
+    if (!conf->self.len)
+        return LP_OK;
+    int err = quote_member(out, ",\"owner\":", conf->self);
+    return err
+        ? err
+        : lp_buf_printf(out, ",\"ids\":\"%s\"", conf->ids == LP_IDS_OWNER ? "owner" : "sealed");
+}
 
 static int json_keys(const struct lp_keyring *ring, struct lp_buf *out)
 {
@@ -25,11 +44,13 @@ static int json_keys(const struct lp_keyring *ring, struct lp_buf *out)
     return err ? err : lp_buf_append(out, LP_SPAN("]"));
 }
 
-static int json_replica(const struct lp_metrics_replica *row, bool is_first, struct lp_buf *out)
+static int json_replica(const struct lp_metrics_replica *row, bool is_of_peer, struct lp_buf *out)
 {
-    int err = quote_member(out, is_first ? "{\"name\":" : ",{\"name\":", row->name);
+    int err = quote_member(out, "{\"name\":", row->name);
     if (!err)
         err = quote_member(out, ",\"state\":", row->state);
+    if (!err && is_of_peer)
+        return lp_buf_append(out, LP_SPAN(",\"peer\":true}"));
     return err ? err
                : lp_buf_printf(out, ",\"sessions\":%llu,\"incarnation\":%llu}",
                      (unsigned long long)row->sessions, (unsigned long long)row->incarnation);
@@ -64,7 +85,10 @@ static int json_server(
     for (uint32_t i = 0; i < status->replica_count && !err; i++) {
         if (!lp_span_eq(status->replicas[i].server, server->name))
             continue;
-        err = json_replica(&status->replicas[i], is_first, out);
+        const struct lp_metrics_replica *row = &status->replicas[i];
+        err = is_first ? LP_OK : lp_buf_append(out, LP_SPAN(","));
+        if (!err)
+            err = json_replica(row, is_peer(server, row->name), out);
         is_first = false;
     }
     return err ? err : lp_buf_append(out, LP_SPAN("]}"));
@@ -79,6 +103,8 @@ int lp_status_json(const struct lp_status *status, struct lp_buf *out)
         err = json_keys(status->keyring, out);
     if (!err)
         err = json_listens(conf, out);
+    if (!err)
+        err = json_owner(conf, out);
     if (!err)
         err = lp_buf_append(out, LP_SPAN(",\"servers\":["));
     for (uint32_t i = 0; i < conf->server_count && !err; i++) {
@@ -121,7 +147,12 @@ static int text_server(
         (int)server->path.len, server->path.ptr);
     for (uint32_t i = 0; i < status->replica_count && !err; i++) {
         const struct lp_metrics_replica *row = &status->replicas[i];
-        if (lp_span_eq(row->server, server->name))
+        if (!lp_span_eq(row->server, server->name))
+            continue;
+        if (is_peer(server, row->name))
+            err = lp_buf_printf(out, "  %-8.*s %17s  %.*s\n", (int)row->state.len, row->state.ptr,
+                "peer", (int)row->name.len, row->name.ptr);
+        else
             err = lp_buf_printf(out, "  %-8.*s %8llu %-8s  %.*s\n", (int)row->state.len,
                 row->state.ptr, (unsigned long long)row->sessions,
                 row->sessions == 1 ? "session" : "sessions", (int)row->name.len, row->name.ptr);
@@ -147,6 +178,9 @@ int lp_status_text(const struct lp_status *status, struct lp_buf *out)
         err = lp_buf_append(out, LP_SPAN("\n"));
     if (!err)
         err = text_keys(status->keyring, out);
+    if (!err && conf->self.len)
+        err = lp_buf_printf(out, "Owner id  %.*s (%s ids)\n", (int)conf->self.len, conf->self.ptr,
+            conf->ids == LP_IDS_OWNER ? "readable" : "sealed");
     for (uint32_t i = 0; i < conf->server_count && !err; i++)
         err = text_server(status, &conf->servers[i], out);
     return err;

@@ -396,6 +396,43 @@ suite('OWN-04, OWN-05 what travels with a request, and what is believed', () => 
   });
 });
 
+suite('what a sidecar tells', () => {
+  test('AFF-14 one neutral text for the client, a reason each for the operator', async t => {
+    const [local, other] = [await tiny(t), await freePort()];
+    const limpet = await sidecar(t, { local: local.url, self: 'm1', flags: OWNER,
+      peers: [`m2=http://127.0.0.1:${other}`] });
+    const bodies = [await ask(limpet, 'POST', UUID), await ask(limpet, 'POST', `m1.${UUID}`),
+      await ask(limpet, 'POST', `m2.${UUID}`), await ask(limpet, 'POST', `m2.${UUID}`),
+      await ask(limpet, 'POST', `m3.${UUID}`),
+      await ask(limpet, 'POST', `m2.${UUID}`, { 'fly-replay-src': 'instance=m3' })]
+      .map(answer => answer.text);
+    for (const body of bodies.slice(3)) assert.equal(body, bodies[0]);
+    await limpet.proc.says(/"reason":"session_passed_on"/);
+    const reasons = new Set(limpet.records.map(record => record.reason));
+    for (const reason of ['session_no_owner', 'session_lost', 'session_owner_gone',
+      'session_no_replica', 'session_passed_on']) assert.ok(reasons.has(reason), reason);
+  });
+
+  test('status: the owner id, and peers without sessions of their own', async t => {
+    const local = await tiny(t);
+    const admin = `127.0.0.1:${await freePort()}`;
+    const limpet = await sidecar(t, { local: local.url, self: 'm1', flags: OWNER, admin,
+      peers: ['m1=http://127.0.0.1:1', 'm2=http://127.0.0.1:2'] });
+    await Session.open(limpet.url);
+    const { json } = await send(`http://${admin}/status`);
+    assert.equal(json.owner, 'm1');
+    assert.equal(json.ids, 'owner');
+    assert.deepEqual(json.servers[0].replicas, [
+      { name: 'm1', state: 'up', sessions: 1, incarnation: 1 },
+      { name: 'm2', state: 'up', peer: true }]);
+    const { stdout } = await run(LIMPET, ['status', '--admin', admin]);
+    assert.match(stdout, /\nOwner id {2}m1 \(readable ids\)\n/);
+    assert.match(stdout, /\n {2}up +1 session +m1\n {2}up +peer +m2\n/);
+    const { text } = await send(`http://${admin}/metrics`);
+    assert.match(text, /\nlimpet_peer_forwards_total\S* 0\n/);
+  });
+});
+
 suite('what a sidecar will not start with', () => {
   const CASES = [
     ['a bad owner id', ['--self', 'm-1', '--ids', 'owner'], 64, /self: "m-1" is no owner id/],

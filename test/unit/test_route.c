@@ -182,7 +182,10 @@ static void a_stop_refuses_what_lasts(void **state)
 static void verdicts_have_names(void **state)
 {
     (void)state;
-    assert_string_equal(lp_verdict_name(LP_VERDICT_NEW_STREAM), "new_stream");
+    static const char *const NAMES[] = {
+        "forward", "new_session", "new_stream", "any", "answer", "forward_peer", "replay"};
+    for (enum lp_verdict_kind kind = LP_VERDICT_FORWARD; kind <= LP_VERDICT_REPLAY; kind++)
+        assert_string_equal(lp_verdict_name(kind), NAMES[kind]);
     assert_string_equal(lp_verdict_name((enum lp_verdict_kind)99), "");
 }
 

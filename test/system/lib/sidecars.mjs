@@ -47,8 +47,8 @@ export async function sidecars(t, locals, { knows = true, flags = [], env, key }
     { self: `m${i + 1}`, local, port: ports[i], peers, flags, env, key: shared }).start()));
 }
 
-export async function sidecar(t, { local, self, peers = [], flags = [], env, key } = {}) {
-  return new Sidecar(t, { self, local, peers, flags, env, key: key ?? keyFile(t, newKey()),
+export async function sidecar(t, { local, self, peers = [], flags = [], env, key, admin } = {}) {
+  return new Sidecar(t, { self, local, peers, flags, env, admin, key: key ?? keyFile(t, newKey()),
     port: await freePort() }).start();
 }
 
