@@ -4,7 +4,6 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/error.h"
 
@@ -16,15 +15,21 @@ static void check(const struct lp_buf *buf)
     LP_ASSERT(buf->len <= buf->max);
 }
 
+void lp_buf_init_in(struct lp_buf *buf, size_t max, const struct lp_alloc *alloc)
+{
+    *buf = (struct lp_buf){.max = max, .alloc = alloc};
+}
+
 void lp_buf_init(struct lp_buf *buf, size_t max)
 {
-    *buf = (struct lp_buf){.max = max};
+    lp_buf_init_in(buf, max, NULL);
 }
 
 void lp_buf_release(struct lp_buf *buf)
 {
-    free(buf->ptr);
-    lp_buf_init(buf, buf->max);
+    if (buf->ptr)
+        (void)lp_resize(buf->alloc, buf->ptr, buf->cap, 0);
+    lp_buf_init_in(buf, buf->max, buf->alloc);
 }
 
 static void squeeze(struct lp_buf *buf)
@@ -39,7 +44,7 @@ static int grow(struct lp_buf *buf, size_t need)
     size_t cap = buf->cap ? buf->cap : CAP_FIRST;
     while (cap < need)
         cap *= 2;
-    char *ptr = realloc(buf->ptr, cap);
+    char *ptr = lp_resize(buf->alloc, buf->ptr, buf->cap, cap);
     if (!ptr)
         return LP_ENOMEM;
     buf->ptr = ptr;

@@ -9,6 +9,7 @@
 #ifndef LP_BASE_BUF_H
 #define LP_BASE_BUF_H
 
+#include "base/alloc.h"
 #include "base/assert.h"
 #include "base/span.h"
 
@@ -18,10 +19,14 @@ struct lp_buf {
     size_t len;
     size_t cap;
     size_t max;
+    const struct lp_alloc *alloc; /* borrowed; NULL: the C library's memory */
 };
 
 /* An empty buffer that may hold up to `max` bytes. */
 void lp_buf_init(struct lp_buf *buf, size_t max);
+
+/* The same with memory from `alloc`, which must live as long as the buffer. */
+void lp_buf_init_in(struct lp_buf *buf, size_t max, const struct lp_alloc *alloc);
 
 /* Frees the memory; the buffer is empty and may be used again. Harmless when done twice. */
 void lp_buf_release(struct lp_buf *buf);

@@ -5,8 +5,6 @@
  * storing matters: what was kept may be sent wherever the jar sends. */
 #include "mcp/jar.h"
 
-#include <stdlib.h>
-
 #include "wire/cookie.h"
 
 const char *lp_jar_words(enum lp_jar_verdict verdict)
@@ -26,7 +24,13 @@ bool lp_jar_must_tell(enum lp_jar_verdict verdict)
 
 void lp_jar_init(struct lp_jar *jar, const struct lp_uri *origin, size_t bytes_max)
 {
-    *jar = (struct lp_jar){.max = bytes_max};
+    lp_jar_init_in(jar, origin, bytes_max, NULL);
+}
+
+void lp_jar_init_in(struct lp_jar *jar, const struct lp_uri *origin, size_t bytes_max,
+    const struct lp_alloc *alloc)
+{
+    *jar = (struct lp_jar){.max = bytes_max, .alloc = alloc};
     jar->origin = (struct lp_uri){.scheme = origin->scheme,
         .has_authority = origin->has_authority,
         .host = origin->host,
@@ -36,7 +40,8 @@ void lp_jar_init(struct lp_jar *jar, const struct lp_uri *origin, size_t bytes_m
 
 void lp_jar_fini(struct lp_jar *jar)
 {
-    free(jar->bytes);
+    if (jar->bytes)
+        (void)lp_resize(jar->alloc, jar->bytes, jar->cap, 0);
     jar->bytes = NULL;
     jar->len = jar->cap = 0;
     jar->count = 0;
@@ -143,7 +148,7 @@ static int reserve(struct lp_jar *jar, size_t need)
         cap = jar->max;
     if (cap <= jar->cap)
         return LP_OK;
-    char *bytes = realloc(jar->bytes, cap);
+    char *bytes = lp_resize(jar->alloc, jar->bytes, jar->cap, cap);
     if (!bytes)
         return LP_ENOMEM;
     jar->bytes = bytes;

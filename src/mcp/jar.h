@@ -65,12 +65,17 @@ struct lp_jar {
     size_t cap;
     size_t max;
     uint32_t count;
+    const struct lp_alloc *alloc; /* borrowed; NULL: the C library's memory */
 };
 
 /* An empty jar for one origin; nothing is allocated. Scheme, host and port of `origin` must live as
  * long as the jar. It holds up to `bytes_max` packed bytes (LP_JAR_BYTES_MAX keeps all that [C3]
  * allows). */
 void lp_jar_init(struct lp_jar *jar, const struct lp_uri *origin, size_t bytes_max);
+
+/* The same with memory from `alloc`, which must live as long as the jar. */
+void lp_jar_init_in(struct lp_jar *jar, const struct lp_uri *origin, size_t bytes_max,
+    const struct lp_alloc *alloc);
 
 /* Empties it and gives the memory back; it may be used again (a new session starts with an empty
  * one). Harmless when done twice. */

@@ -77,14 +77,19 @@ bool lp_sse_border_at(const struct lp_sse_border *b)
 
 /* --- events ----------------------------------------------------------------------------------- */
 
-void lp_sse_init(struct lp_sse *s, size_t event_max)
+void lp_sse_init_in(struct lp_sse *s, size_t event_max, const struct lp_alloc *alloc)
 {
     *s = (struct lp_sse){.started = false};
-    lp_buf_init(&s->line, event_max);
-    lp_buf_init(&s->data, event_max);
-    lp_buf_init(&s->type, event_max);
-    lp_buf_init(&s->id, event_max);
-    lp_buf_init(&s->id_next, event_max);
+    lp_buf_init_in(&s->line, event_max, alloc);
+    lp_buf_init_in(&s->data, event_max, alloc);
+    lp_buf_init_in(&s->type, event_max, alloc);
+    lp_buf_init_in(&s->id, event_max, alloc);
+    lp_buf_init_in(&s->id_next, event_max, alloc);
+}
+
+void lp_sse_init(struct lp_sse *s, size_t event_max)
+{
+    lp_sse_init_in(s, event_max, NULL);
 }
 
 void lp_sse_release(struct lp_sse *s)

@@ -65,6 +65,9 @@ struct lp_sse {
 
 /* `event_max`: cap of one line and of one event's data. */
 void lp_sse_init(struct lp_sse *s, size_t event_max);
+
+/* The same with memory from `alloc`, which must live as long as the reader. */
+void lp_sse_init_in(struct lp_sse *s, size_t event_max, const struct lp_alloc *alloc);
 void lp_sse_release(struct lp_sse *s);
 
 /* Consumes bytes up to and including the next event's empty line. Returns bytes consumed and
