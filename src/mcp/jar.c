@@ -27,8 +27,8 @@ void lp_jar_init(struct lp_jar *jar, const struct lp_uri *origin, size_t bytes_m
     lp_jar_init_in(jar, origin, bytes_max, NULL);
 }
 
-void lp_jar_init_in(struct lp_jar *jar, const struct lp_uri *origin, size_t bytes_max,
-    const struct lp_alloc *alloc)
+void lp_jar_init_in(
+    struct lp_jar *jar, const struct lp_uri *origin, size_t bytes_max, const struct lp_alloc *alloc)
 {
     *jar = (struct lp_jar){.max = bytes_max, .alloc = alloc};
     jar->origin = (struct lp_uri){.scheme = origin->scheme,
