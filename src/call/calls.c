@@ -188,11 +188,15 @@ static void let_go(struct lp_client *client, struct lp_exchange *x)
     lp_fetch_set_timeout(client->fetcher, x->fetch, AFTER_ANSWER_MS);
 }
 
-static void learn(struct lp_call *call, struct lp_span result)
+/* What a list of tools tells, and what of it is passed on (in `room`, when not all of it). */
+static void learn(struct lp_call *call, struct lp_span *result, struct lp_buf *room)
 {
-    if (call->client->is_modern && call->rpc == LP_RPC_TOOLS_LIST && result.len)
-        lp_modern_learn_tools(
-            call->client, result, !lp_member(call->params, LP_SPAN("cursor")).len);
+    struct lp_client *client = call->client;
+    if (!client->is_modern || call->rpc != LP_RPC_TOOLS_LIST || !result->len)
+        return;
+    if (lp_tools_filter(client, result, room))
+        lp_client_note(client, "no memory to leave out tools that cannot be called");
+    lp_modern_learn_tools(client, *result, !lp_member(call->params, LP_SPAN("cursor")).len);
 }
 
 void lp_call_answer(struct lp_call *call, struct lp_span message)
@@ -201,17 +205,20 @@ void lp_call_answer(struct lp_call *call, struct lp_span message)
     const struct lp_call_ops *ops = call->ops;
     void *ctx = call->ctx;
     lp_id id = call->id;
+    struct lp_buf room;
     struct lp_span result = lp_member(message, LP_SPAN("result"));
     struct lp_span error = lp_member(message, LP_SPAN("error"));
     if (client->is_modern && result.len && lp_inputs_take(call, result))
         return;
     if (client->is_modern && error.len && lp_modern_try_again(call, error))
         return;
-    learn(call, result);
+    lp_buf_init(&room, LP_CLIENT_MESSAGE_MAX);
+    learn(call, &result, &room);
     let_go(client, call->exchange);
     call->exchange = NULL;
     lp_call_drop(call);
     ops->answer(ctx, id, result, error);
+    lp_buf_release(&room);
 }
 
 void lp_call_fail(struct lp_call *call, const struct lp_client_failure *why)

@@ -7,6 +7,7 @@
  *   streams.c   resuming a broken stream; the notification stream; old SSE
  *   incoming.c  one JSON-RPC message from the server
  *   modern.c    _meta and mirrored fields
+ *   tools.c     which tools of a modern server are offered
  *   inputs.c    input_required: what a modern call asks for before it answers
  *   login.c     what a 401 says about where to log in
  *
@@ -294,6 +295,14 @@ void lp_modern_learn_tools(struct lp_client *client, struct lp_span result, bool
 /* Whether the error says that mirrored fields are wrong; then the tools are listed again and the
  * call is sent once more. */
 bool lp_modern_try_again(struct lp_call *call, struct lp_span error);
+
+/* --- tools.c --- */
+
+/* Whether every x-mcp-header of the tool's schema can be followed. */
+bool lp_tools_is_followable(struct lp_span tool);
+/* Takes the others out of a tools/list result: then *result is put together in `room`, else it
+ * stays as it is. LP_ELIMIT, LP_ENOMEM. */
+LP_MUST int lp_tools_filter(struct lp_client *client, struct lp_span *result, struct lp_buf *room);
 
 /* --- inputs.c --- */
 

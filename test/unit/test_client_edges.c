@@ -433,8 +433,8 @@ static void test_fields_over_the_limit(void **state)
         "{\"properties\":{\"p\":{}");
     size_t given = (size_t)snprintf(params, 20000, "{\"name\":\"many\",\"arguments\":{\"p\":1");
     for (int i = 0; i < 50; i++) {
-        len +=
-            (size_t)snprintf(body + len, 20000 - len, ",\"p%d\":{\"x-mcp-header\":\"P%d\"}", i, i);
+        len += (size_t)snprintf(body + len, 20000 - len,
+            ",\"p%d\":{\"type\":\"integer\",\"x-mcp-header\":\"P%d\"}", i, i);
         given += (size_t)snprintf(params + given, 20000 - given, ",\"p%d\":%d", i, i);
     }
     snprintf(body + len, 20000 - len, "}}}]}}");
@@ -603,11 +603,11 @@ static void test_mirrors_at_their_limits(void **state)
 {
     (void)state;
     static const char PAGE_1[] =
-        "{\"tools\":[{\"name\":\"a\",\"inputSchema\":{\"properties\":{\"x\":{\"x-mcp-header\":7},"
-        "\"y\":{\"x-mcp-header\":\"Y\"}}}}],\"nextCursor\":\"2\"}";
+        "{\"tools\":[{\"name\":\"a\",\"inputSchema\":{\"properties\":{\"x\":{\"type\":\"string\"},"
+        "\"y\":{\"type\":\"string\",\"x-mcp-header\":\"Y\"}}}}],\"nextCursor\":\"2\"}";
     static const char PAGE_2[] =
-        "{\"tools\":[{\"name\":\"b\",\"inputSchema\":{\"properties\":{\"z\":{\"x-mcp-header\":"
-        "\"Z\"}}}}]}";
+        "{\"tools\":[{\"name\":\"b\",\"inputSchema\":{\"properties\":{\"z\":{\"type\":\"boolean\","
+        "\"x-mcp-header\":\"Z\"}}}}]}";
     struct play *p = begin();
     char body[1024];
     lp_id call;
@@ -645,6 +645,57 @@ static void test_mirrors_at_their_limits(void **state)
     play_expect(p, "tools/call");
     assert_false(text_has(p->head, "Mcp-Param"));
     play_free(p);
+}
+
+/* Wire 7.3: a tool whose marks nobody can follow is left out of the list, all else stays as it is.
+ */
+static void test_tools_that_are_left_out(void **state)
+{
+    (void)state;
+#define MARK(type, name) "{\"type\":\"" type "\",\"x-mcp-header\":\"" name "\"}"
+    static const struct {
+        const char *schema;
+        bool is_kept;
+    } CASES[] = {
+        {"{\"properties\":{\"a\":" MARK("string", "A") ",\"b\":" MARK(
+             "integer", "B") ",\"c\":" MARK("boolean", "C") "}}",
+            true},
+        {"{\"properties\":{\"o\":{\"properties\":{\"a\":" MARK("string", "A") "}}}}", true},
+        {"{\"properties\":{\"x-mcp-header\":{\"type\":\"string\"}}}", true}, /* a mere name */
+        {"{\"properties\":{\"a\":{\"default\":{\"x-mcp-header\":7},\"enum\":[{\"x-mcp-header\":1}]}"
+         "}}",
+            true},
+        {"{\"properties\":{\"a\":" MARK("number", "A") "}}", false},
+        {"{\"properties\":{\"a\":{\"x-mcp-header\":\"A\"}}}", false},
+        {"{\"properties\":{\"a\":" MARK("string", "") "}}", false},
+        {"{\"properties\":{\"a\":" MARK("string", "a b") "}}", false},
+        {"{\"properties\":{\"a\":{\"type\":\"string\",\"x-mcp-header\":7}}}", false},
+        {"{\"properties\":{\"a\":" MARK("string", "A") ",\"b\":" MARK("string", "a") "}}", false},
+        {"{\"type\":\"string\",\"x-mcp-header\":\"Root\"}", false},
+        {"{\"properties\":{\"a\":{\"items\":" MARK("string", "A") "}}}", false},
+        {"{\"anyOf\":[{\"properties\":{\"a\":" MARK("string", "A") "}}]}", false},
+        {"{\"$defs\":{\"a\":" MARK("string", "A") "}}", false},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct play *p = begin();
+        char body[1024], wanted[1024];
+        play_open_modern(p, "{}");
+        play_request(p, "tools/list", "");
+        lp_id conn = play_expect(p, "tools/list");
+        snprintf(wanted, sizeof wanted,
+            "{\"a\":1, \"tools\":[{\"name\":\"plain\"}%s%s%s,{\"name\":\"last\"}],\"ttlMs\":5 }",
+            CASES[i].is_kept ? ",{\"name\":\"odd\",\"inputSchema\":" : "",
+            CASES[i].is_kept ? CASES[i].schema : "", CASES[i].is_kept ? "}" : "");
+        snprintf(body, sizeof body,
+            "{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"a\":1, "
+            "\"tools\":[{\"name\":\"plain\"},{\"name\":"
+            "\"odd\",\"inputSchema\":%s},{\"name\":\"last\"}],\"ttlMs\":5 }}",
+            CASES[i].schema);
+        play_json(p, conn, "", body);
+        assert_string_equal(p->result, wanted);
+        assert_int_equal(text_has(p->notes, "the tool \"odd\" is left out"), !CASES[i].is_kept);
+        play_free(p);
+    }
 }
 
 /* The call that waits for the tools to be listed again is cancelled; another one in the meantime
@@ -817,6 +868,7 @@ int main(void)
         cmocka_unit_test(test_a_call_is_cancelled_when_it_asks),
         cmocka_unit_test(test_an_error_without_words),
         cmocka_unit_test(test_mirrors_at_their_limits),
+        cmocka_unit_test(test_tools_that_are_left_out),
         cmocka_unit_test(test_relisting),
         cmocka_unit_test(test_event_ids_that_are_none),
         cmocka_unit_test(test_a_stream_that_comes_back),

@@ -60,8 +60,10 @@ struct story {
 };
 
 #define SCHEMA                                                                                     \
-    "{\"name\":\"order\",\"inputSchema\":{\"properties\":{\"shop\":{\"x-mcp-header\":\"Shop\"},"   \
-    "\"deep\":{\"properties\":{\"n\":{\"x-mcp-header\":\"N\"}}}}}}"
+    "{\"name\":\"bad\",\"inputSchema\":{\"properties\":{\"a\":{\"x-mcp-header\":7}}}},"            \
+    "{\"name\":\"order\",\"inputSchema\":{\"properties\":{\"shop\":{\"type\":\"string\","          \
+    "\"x-mcp-header\":\"Shop\"},\"deep\":{\"properties\":{\"n\":{\"type\":\"integer\","            \
+    "\"x-mcp-header\":\"N\"}}}}}}"
 
 static uint64_t id_of(const struct play *p)
 {
