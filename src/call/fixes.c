@@ -4,6 +4,8 @@
  * carries none. That is why no hash on the header is in this table. */
 #include "call/fixes.h"
 
+#include "base/error.h"
+
 #define GATEWAY_LINE "limpet gateway http://10.0.0.11:3000/mcp http://10.0.0.12:3000/mcp\n"
 
 static const char *const NAMES[] = {[LP_FRONT_GATEWAY] = "Limpet gateway",
@@ -62,8 +64,8 @@ static const struct lp_fix PIN[] = {
 static const struct lp_fix COOKIE[] = {
     [LP_FRONT_GATEWAY] = {"let the gateway keep the cookie for each session, so that clients need "
                           "none; or use a client that keeps cookies",
-        "limpet gateway --cookie-jar https://mcp.example.com/mcp\n"
-        "limpet connect --cookie-jar https://mcp.example.com/mcp\n"},
+        "limpet gateway --cookie-jar URL\n"
+        "limpet connect --cookie-jar URL\n"},
 };
 
 static const struct lp_fix PIN_SSE[] = {
@@ -263,6 +265,20 @@ struct lp_fix lp_fix_of(enum lp_remedy remedy, enum lp_front front)
         remedy = LP_REMEDY_PIN;
     bool is_there = remedy < LP_REMEDY_COUNT && front < TABLE[remedy].count;
     return is_there ? TABLE[remedy].rows[front] : (struct lp_fix){0};
+}
+
+int lp_fix_lines(struct lp_fix fix, struct lp_span url, struct lp_buf *out)
+{
+    struct lp_span rest = lp_span_str(fix.lines);
+    int err = LP_OK;
+    while (rest.len && !err) {
+        size_t at = lp_span_search(rest, LP_SPAN("URL"));
+        err = lp_buf_append(out, lp_span(rest.ptr, at));
+        if (at < rest.len && !err)
+            err = lp_buf_append(out, url);
+        rest = lp_span_from(rest, at < rest.len ? at + 3 : at);
+    }
+    return err;
 }
 
 /* --- who stands in front --- */

@@ -20,7 +20,7 @@ enum lp_front {
 
 struct lp_fix {
     const char *words; /* one sentence; NULL: there is no such fix */
-    const char *lines; /* configuration, lines ending with '\n'; NULL: none */
+    const char *lines; /* to be pasted, ending with '\n'; URL is that of the probe. NULL: none */
 };
 
 /* "HAProxy" and so on. */
@@ -29,6 +29,8 @@ const char *lp_front_name(enum lp_front front);
 enum lp_front lp_front_of(const struct lp_seen *seen);
 /* The fix for a remedy at a front. */
 struct lp_fix lp_fix_of(enum lp_remedy remedy, enum lp_front front);
+/* Appends its lines with `url` in its place. LP_ELIMIT, LP_ENOMEM. */
+LP_MUST int lp_fix_lines(struct lp_fix fix, struct lp_span url, struct lp_buf *out);
 /* The front whose fix is told first: the one that was seen when it can mend it, else the gateway,
  * else the code. */
 enum lp_front lp_fix_front(const struct lp_verdict *verdict, const struct lp_seen *seen);

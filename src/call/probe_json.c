@@ -6,7 +6,7 @@
 #include "call/probe_report.h"
 #include "wire/json.h"
 
-enum { PRINTF_MAX = 512, FIX_MAX = 4096 };
+enum { PRINTF_MAX = 512, FIX_MAX = 16384 };
 
 struct object {
     struct lp_buf *out;
@@ -230,25 +230,35 @@ static void put_rest(struct object *o, const struct lp_seen_idle *idle)
     end(o, "}");
 }
 
-static void put_one_fix(struct object *o, const char *name, struct lp_fix fix)
+static void put_one_fix(
+    struct object *o, const char *name, const struct lp_report *r, struct lp_fix fix)
 {
-    char joined[FIX_MAX];
-    int n = snprintf(joined, sizeof joined, "%s%s%s", fix.words ? fix.words : "",
-        fix.lines ? ":\n" : "", fix.lines ? fix.lines : "");
-    LP_ASSERT(n >= 0 && n < FIX_MAX);
-    text(o, name, fix.words ? joined : NULL);
+    struct lp_buf words;
+    key(o, name);
+    if (!fix.words) {
+        put(o, LP_SPAN("null"));
+        return;
+    }
+    lp_buf_init(&words, FIX_MAX);
+    int err = lp_buf_printf(&words, "%s%s", fix.words, fix.lines ? ":\n" : "");
+    if (!err)
+        err = lp_fix_lines(fix, r->url, &words);
+    if (!o->error)
+        o->error = err;
+    quote(o, lp_buf_span(&words));
+    lp_buf_release(&words);
 }
 
 static void put_fixes(struct object *o, const struct lp_report *r)
 {
     enum lp_remedy remedy = r->verdict->remedy;
     enum lp_front first = lp_fix_front(r->verdict, r->seen);
-    put_one_fix(o, "fix", lp_fix_of(remedy, first));
+    put_one_fix(o, "fix", r, lp_fix_of(remedy, first));
     text(o, "fix_for", lp_fix_of(remedy, first).words ? lp_front_name(first) : NULL);
     begin(o, "fixes", "{");
     for (uint32_t i = 0; i < LP_FRONT_COUNT; i++)
         if (lp_fix_of(remedy, (enum lp_front)i).words)
-            put_one_fix(o, lp_front_name((enum lp_front)i), lp_fix_of(remedy, (enum lp_front)i));
+            put_one_fix(o, lp_front_name((enum lp_front)i), r, lp_fix_of(remedy, (enum lp_front)i));
     end(o, "}");
 }
 

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-enum { WIDTH = 80, LINE_MAX_BYTES = 1024, LABEL = 20 };
+enum { WIDTH = 80, LINE_MAX_BYTES = 1024, LINES_MAX = 16384, LABEL = 20 };
 
 struct page {
     struct lp_buf *out;
@@ -326,30 +326,44 @@ static void put_notes(struct page *page, const struct lp_report *r)
         line(page, "note", "the time was over before everything was asked");
 }
 
-static void put_fix(struct page *page, const char *label, enum lp_front front, struct lp_fix fix)
+/* What is to be pasted is not wrapped. */
+static void put_lines(struct page *page, const struct lp_report *r, struct lp_fix fix)
 {
-    char text[LINE_MAX_BYTES];
-    if (!fix.words)
-        return;
-    snprintf(text, sizeof text, "%s, %s: %s.", label, lp_front_name(front), fix.words);
-    paragraph(page, text);
-    struct lp_span rest = lp_span_str(fix.lines);
+    struct lp_buf lines;
+    lp_buf_init(&lines, LINES_MAX);
+    if (!page->error)
+        page->error = lp_fix_lines(fix, r->url, &lines);
+    struct lp_span rest = lp_buf_span(&lines);
     while (rest.len) {
         struct lp_span one = lp_span_split(rest, '\n', &rest);
         put(page, LP_SPAN("      "));
         put(page, one);
         put(page, LP_SPAN("\n"));
     }
+    lp_buf_release(&lines);
+}
+
+static void put_fix(struct page *page, const struct lp_report *r, enum lp_front front)
+{
+    char text[LINE_MAX_BYTES];
+    bool is_first = front == lp_fix_front(r->verdict, r->seen);
+    struct lp_fix fix = lp_fix_of(r->verdict->remedy, front);
+    if (!fix.words)
+        return;
+    snprintf(
+        text, sizeof text, "%s, %s: %s.", is_first ? "Fix" : "Or", lp_front_name(front), fix.words);
+    paragraph(page, text);
+    put_lines(page, r, fix);
 }
 
 static void put_fixes(struct page *page, const struct lp_report *r)
 {
     enum lp_front first = lp_fix_front(r->verdict, r->seen);
     put(page, LP_SPAN("\n"));
-    put_fix(page, "Fix", first, lp_fix_of(r->verdict->remedy, first));
+    put_fix(page, r, first);
     for (uint32_t i = 0; i < LP_FRONT_COUNT; i++)
         if (i != first)
-            put_fix(page, "Or", (enum lp_front)i, lp_fix_of(r->verdict->remedy, (enum lp_front)i));
+            put_fix(page, r, (enum lp_front)i);
 }
 
 const char *lp_report_cookie(const struct lp_seen *seen)

@@ -472,6 +472,18 @@ static void test_fixes(void **state)
         assert_non_null(strstr(fix.lines, ROWS[i].text));
         assert_int_equal(fix.lines[strlen(fix.lines) - 1], '\n');
     }
+    struct lp_buf out;
+    lp_buf_init(&out, 300);
+    struct lp_fix jar = lp_fix_of(LP_REMEDY_COOKIE, LP_FRONT_GATEWAY);
+    assert_int_equal(lp_fix_lines(jar, LP_SPAN("http://a/b"), &out), LP_OK);
+    assert_true(lp_span_eq(lp_buf_span(&out),
+        LP_SPAN("limpet gateway --cookie-jar http://a/b\n"
+                "limpet connect --cookie-jar http://a/b\n")));
+    assert_int_equal(
+        lp_fix_lines(lp_fix_of(LP_REMEDY_LOGIN_URL, LP_FRONT_GATEWAY), LP_SPAN("u"), &out), LP_OK);
+    while (lp_fix_lines(jar, LP_SPAN("http://a/b"), &out) == LP_OK)
+        assert_true(out.len <= 300);
+    lp_buf_release(&out);
     assert_null(lp_fix_of(LP_REMEDY_NOTHING, LP_FRONT_CODE).words);
     assert_null(lp_fix_of(LP_REMEDY_LOGIN, LP_FRONT_CODE).words);
 }
