@@ -69,8 +69,8 @@ static void end_probe(struct lp_probe *probe)
 
 static void add_task(struct lp_probe *probe, struct lp_probe_task task)
 {
-    if (probe->task_count < LP_PROBE_JOBS_MAX)
-        probe->tasks[probe->task_count++] = task;
+    LP_ASSERT(probe->task_count < LP_PROBE_JOBS_MAX);
+    probe->tasks[probe->task_count++] = task;
 }
 
 static void add_rows(struct lp_probe *probe, enum lp_seen_arm arm, uint32_t count)
@@ -89,9 +89,8 @@ static void choose_width(struct lp_probe *probe)
 {
     uint64_t rows = probe->task_count - probe->task_next;
     uint64_t work_us = rows * probe->args.calls * lp_probe_pace(probe) * 5 / 4;
-    uint64_t left_us =
-        probe->phase_end_us > now_us(probe) ? probe->phase_end_us - now_us(probe) : 1;
-    uint64_t width = work_us / left_us + 1;
+    LP_ASSERT(probe->phase_end_us > now_us(probe)); /* else no task begins */
+    uint64_t width = work_us / (probe->phase_end_us - now_us(probe)) + 1;
     width = width < WIDTH_MAX ? width : WIDTH_MAX;
     if (probe->seen.is_old_sse)
         width = OLD_SSE_WIDTH;
@@ -192,10 +191,10 @@ static void put_sse_url(struct lp_probe *probe)
     size_t end = url.len;
     size_t query = lp_span_find(url, '?');
     end = query < end ? query : end;
-    while (end && url.ptr[end - 1] != '/')
+    while (url.ptr[end - 1] != '/') /* there are two behind the scheme */
         end--;
     int n = snprintf(probe->sse_url, sizeof probe->sse_url, "%.*ssse", (int)end, url.ptr);
-    bool is_other = n > 0 && (size_t)n < sizeof probe->sse_url && end > 8 &&
+    bool is_other = (size_t)n < sizeof probe->sse_url && end > 8 &&
         !lp_span_eq(lp_span_str(probe->sse_url), url);
     if (!is_other)
         probe->sse_url[0] = '\0';

@@ -93,7 +93,7 @@ static void ask_address(struct lp_probe *probe, uint32_t number)
     struct lp_span path = target->uri.path;
     int n = snprintf(url, sizeof url, "%.*s/.well-known/%s%.*s", (int)origin.len, origin.ptr,
         KINDS[number], (int)path.len, path.ptr);
-    if (n < 0 || (size_t)n >= sizeof url)
+    if ((size_t)n >= sizeof url)
         return;
     probe->addresses[number] = (struct lp_probe_address){probe, number};
     struct lp_ask *asked = lp_ask_start(&probe->asker,

@@ -55,7 +55,8 @@ static void begin_rest(struct lp_probe_session *s)
 static void note_stream(struct lp_seen_idle *idle, const struct lp_reply *reply)
 {
     bool is_stream = reply->answer.status == 200 && reply->answer.media == LP_MEDIA_EVENTS;
-    if (!is_stream || idle->tries == LP_SEEN_TRIES_MAX)
+    LP_ASSERT(idle->tries < LP_SEEN_TRIES_MAX);
+    if (!is_stream)
         return;
     uint32_t heard_ms = (uint32_t)(reply->quiet_us / 1000);
     if (reply->last_us > reply->head_us && heard_ms > idle->heard_ms)
@@ -97,7 +98,8 @@ static void add(struct lp_probe *probe, enum lp_probe_job job, uint32_t rest_s)
 {
     struct lp_probe_task task = {.job = (uint8_t)job, .arm = LP_ARM_FRESH, .rest_s = rest_s};
     bool is_new = !probe->task_count || rest_s > probe->tasks[probe->task_count - 1].rest_s;
-    if (rest_s && (is_new || job == LP_JOB_QUIET) && probe->task_count < LP_PROBE_JOBS_MAX)
+    LP_ASSERT(probe->task_count < LP_PROBE_JOBS_MAX);
+    if (rest_s && (is_new || job == LP_JOB_QUIET))
         probe->tasks[probe->task_count++] = task;
 }
 

@@ -55,6 +55,14 @@ struct world {
     bool refuses_connections, is_login, is_page, answers_events, tells_kind;
     bool is_slow_sse; /* a POST that went elsewhere hangs */
     bool has_sse_beside, has_foreign_endpoint, says_nonsense;
+    bool gives_orphans;          /* a session for what was no initialize */
+    bool has_no_sources;         /* the machine has no other address */
+    bool beats;                  /* something is sent on a quiet stream */
+    bool answers_first, errors;  /* old SSE: before the POST is answered; with an error */
+    const char *url;             /* NULL: the usual one */
+    const char *versions;        /* modern: a JSON list */
+    const char *challenge;       /* of a 401 */
+    const char *document;        /* the metadata of a login */
     uint64_t sse_cut_us;         /* old SSE: the stream breaks */
     enum lp_transport transport; /* what the user said */
     enum lp_era_wish era;
@@ -69,6 +77,7 @@ struct world {
     uint64_t used_us[SESSIONS_MAX];
     lp_id stream_of[SESSIONS_MAX];
     uint32_t live; /* sessions opened and not deleted */
+    uint32_t orphans_deleted;
     /* the shell */
     struct lp_shell shell;
     uint64_t now_us, timer_at_us, order;
@@ -250,8 +259,9 @@ static inline void open_session(struct world *w, const struct request *r, uint32
 static inline void give_result(struct world *w, const struct request *r)
 {
     char body[512];
-    const char *extra = w->is_modern ? "\"supportedVersions\":[\"2026-07-28\"]" : "";
-    snprintf(body, sizeof body, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{%s}}", r->id, extra);
+    const char *versions = w->versions ? w->versions : "[\"2026-07-28\"]";
+    snprintf(body, sizeof body, "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{%s%s}}", r->id,
+        w->is_modern ? "\"supportedVersions\":" : "", w->is_modern ? versions : "");
     if (!w->answers_events) {
         answer(w, r->conn, "200 OK", JSON, body);
         return;
@@ -282,6 +292,8 @@ static inline void open_stream(struct world *w, const struct request *r)
     push(w, w->answer_us, LP_EV_READ, r->conn, HEAD);
     if (w->stream_ends)
         push(w, w->answer_us + 1, LP_EV_READ, r->conn, "0\r\n\r\n");
+    if (w->beats)
+        push(w, w->answer_us + 400000, LP_EV_READ, r->conn, "5\r\n: hi\n\r\n");
     if (w->cut_us)
         push(w, w->answer_us + w->cut_us, LP_EV_BROKEN, r->conn, NULL);
 }
@@ -335,14 +347,15 @@ static inline void post_old(struct world *w, const struct request *r, uint32_t a
     }
     answer(w, r->conn, "202 Accepted", "", "Accepted");
     snprintf(data, sizeof data,
-        "event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{}}\n\n", r->id);
+        "event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":%s,\"%s\":{}}\n\n", r->id,
+        w->errors ? "error" : "result");
     lp_id stream = w->stream_of[r->session];
     if (w->says_nonsense && !w->conns[stream].is_closed)
         chunk(w, stream, w->answer_us,
             "data: {\"id\":999,\"result\":{}}\n\ndata: {\"id\":0,\"method\":\"x\"}\n\n"
             "data: {\n\nevent: endpoint\ndata: /other\n\n");
     if (!w->conns[stream].is_closed)
-        chunk(w, stream, w->answer_us * 2, data);
+        chunk(w, stream, w->answers_first ? w->answer_us / 2 : w->answer_us * 2, data);
 }
 
 static inline void serve_old(struct world *w, const struct request *r, uint32_t at)
@@ -390,10 +403,14 @@ static inline void serve(struct world *w, lp_id conn, const char *text)
     bool is_opening = is_method(&r, "initialize\"");
     bool is_free = is_opening || r.session < 0;
     w->requests++;
+    w->orphans_deleted += r.is_delete && strstr(text, "Mcp-Session-Id: orphan");
     if (w->is_page)
         answer(w, conn, "200 OK", "Content-Type: text/html\r\n", "<html>");
+    else if (w->document && strstr(r.target, "/.well-known/oauth-protected-resource"))
+        answer(w, conn, "200 OK", JSON, w->document);
     else if (w->is_login)
-        answer(w, conn, "401 Unauthorized", "WWW-Authenticate: Bearer realm=\"x\"\r\n", "");
+        answer(w, conn, "401 Unauthorized",
+            w->challenge ? w->challenge : "WWW-Authenticate: Bearer realm=\"x\"\r\n", "");
     else if (toss(w) < w->noise || (is_free && toss(w) < w->dead))
         answer(w, conn, "503 Service Unavailable", "", "try again");
     else if (w->is_old_sse || (w->has_sse_beside && strncmp(r.target, "/mcp", 4) != 0))
@@ -404,7 +421,9 @@ static inline void serve(struct world *w, lp_id conn, const char *text)
     else if (is_opening)
         open_session(w, &r, at);
     else if (is_method(&r, "server/discover"))
-        answer(w, conn, "400 Bad Request", JSON, ERROR("-32000", "Server not initialized"));
+        answer(w, conn, "400 Bad Request",
+            w->gives_orphans ? JSON "Mcp-Session-Id: orphan\r\n" : JSON,
+            ERROR("-32000", "Server not initialized"));
     else
         serve_session(w, &r, at);
 }
@@ -551,6 +570,8 @@ static inline struct world *world_new(const struct world *deployment)
     lp_target_init(&w->target);
     struct lp_span url =
         w->is_old_sse ? LP_SPAN("http://127.0.0.1:3000/sse") : LP_SPAN("http://127.0.0.1:3000/mcp");
+    if (w->url)
+        url = lp_span_str(w->url);
     assert_int_equal(lp_target_set_url(&w->target, url), LP_OK);
     w->target.transport = w->transport;
     w->target.era = w->era;
@@ -569,7 +590,7 @@ static inline void world_begin(struct world *w, struct lp_probe_args args)
     args.over = on_over;
     args.progress = on_progress;
     args.ctx = w;
-    for (args.source_count = 0; args.source_count < 10; args.source_count++)
+    for (args.source_count = 0; args.source_count < 10 && !w->has_no_sources; args.source_count++)
         args.sources[args.source_count] = lp_span_str(SOURCES[args.source_count]);
     assert_int_equal(lp_probe_new(&args, &w->probe), LP_OK);
     deliver(w, (struct pending){.kind = LP_EV_CONFIG});
