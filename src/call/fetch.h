@@ -79,6 +79,7 @@ struct lp_fetch_args {
     enum lp_fetch_policy policy;
     uint32_t lane;         /* connections are kept apart by lane: 0 where nobody cares */
     struct lp_span source; /* a new connection comes from this address of ours; empty: any */
+    bool is_public;        /* not to a private address (seam/action.h) */
     bool is_foreign;       /* no fields of the target and no jar, whatever the origin (metadata) */
     bool may_repeat;       /* asking twice does no harm: ping and lists */
     uint32_t connect_ms;   /* 0: LP_FETCH_CONNECT_MS */

@@ -96,6 +96,7 @@ int lp_fetch_conn_open(struct lp_fetch *fetch, struct lp_fetch_conn **ret)
     struct lp_fetcher *fetcher = fetch->fetcher;
     struct lp_endpoint to = {.kind = LP_EP_TCP,
         .is_tls = lp_span_ieq(fetch->uri.scheme, LP_SPAN("https")),
+        .is_public = fetch->args.is_public,
         .host = fetch->uri.host,
         .port = lp_uri_port(&fetch->uri),
         .source = fetch->args.source,

@@ -48,7 +48,7 @@ static bool is_loopback(struct lp_span host)
         lp_span_eq(host, LP_SPAN("::1"));
 }
 
-/* An address that may be shown; its bytes are those of a URI and nothing else. */
+/* An address that may be shown: the bytes of a URI, but for those that a shell would act on. */
 static bool read_url(struct lp_span token, char room[URL_MAX])
 {
     struct lp_uri uri;
@@ -56,6 +56,8 @@ static bool read_url(struct lp_span token, char room[URL_MAX])
     if (!token.len || token.ptr[0] != '"' || lp_json_unescape(token, room, URL_MAX - 1, &len))
         return false;
     room[len] = '\0';
+    if (strpbrk(room, "$`'\"()<>|;*!\\"))
+        return false;
     if (lp_uri_parse(lp_span(room, len), &uri) || !uri.host.len || uri.userinfo.ptr)
         return false;
     return lp_span_ieq(uri.scheme, LP_SPAN("https")) ||
@@ -146,18 +148,39 @@ static bool put_place(const struct lp_login *login, char room[URL_MAX])
     return n > 0 && n < URL_MAX;
 }
 
+/* The address is the other side's word (cases SEC-08): at home it may be anything, elsewhere it has
+ * to be https, and a private address only where the server itself stands. */
+static bool may_ask(const struct lp_login *login, struct lp_span url, bool *ret_is_public)
+{
+    const struct lp_uri *home = &lp_fetcher_target(login->client->fetcher)->uri;
+    struct lp_uri uri;
+    if (lp_uri_parse(url, &uri) || !uri.host.len)
+        return false;
+    *ret_is_public = !lp_span_ieq(uri.host, home->host);
+    return lp_uri_same_origin(home, &uri) || lp_span_ieq(uri.scheme, LP_SPAN("https"));
+}
+
 static void ask_next(struct lp_login *login)
 {
+    bool is_public = false;
     struct lp_target_field accept = {LP_SPAN("Accept"), LP_SPAN("application/json")};
     char url[URL_MAX];
     login->fetch = 0;
     for (; login->place < 3; login->place++) {
         if (!put_place(login, url))
             continue;
+        if (!may_ask(login, lp_span_str(url), &is_public)) {
+            lp_client_note(login->client,
+                "the server names %s for its login, which is not asked: it is neither https nor "
+                "at the server itself",
+                url);
+            continue;
+        }
         struct lp_fetch_args args = {.method = LP_METHOD_GET,
             .url = lp_span_str(url),
             .fields = &accept,
             .field_count = 1,
+            .is_public = is_public,
             .is_foreign = true,
             .may_repeat = true,
             .head_ms = METADATA_MS,

@@ -109,6 +109,38 @@ bool lp_address_is_loopback(const struct lp_address *address)
     }
 }
 
+static bool is_public_ipv4(uint32_t ip)
+{
+    static const struct {
+        uint32_t first;
+        uint32_t bits;
+    } KEPT[] = {{0x00000000, 8}, {0x0A000000, 8}, {0x64400000, 10}, {0x7F000000, 8},
+        {0xA9FE0000, 16}, {0xAC100000, 12}, {0xC0A80000, 16}, {0xE0000000, 3}};
+    for (size_t i = 0; i < sizeof KEPT / sizeof *KEPT; i++)
+        if ((ip ^ KEPT[i].first) >> (32 - KEPT[i].bits) == 0)
+            return false;
+    return true;
+}
+
+bool lp_address_is_public(const struct lp_address *address)
+{
+    const struct in6_addr *ip6 = &address->u.in6.sin6_addr;
+    uint32_t tail;
+    switch (address->u.any.sa_family) {
+    case AF_INET:
+        return is_public_ipv4(ntohl(address->u.in.sin_addr.s_addr));
+    case AF_INET6:
+        memcpy(&tail, ip6->s6_addr + 12, sizeof tail);
+        if (IN6_IS_ADDR_V4MAPPED(ip6))
+            return is_public_ipv4(ntohl(tail));
+        return !IN6_IS_ADDR_LOOPBACK(ip6) && !IN6_IS_ADDR_UNSPECIFIED(ip6) &&
+            !IN6_IS_ADDR_LINKLOCAL(ip6) && !IN6_IS_ADDR_MULTICAST(ip6) &&
+            (ip6->s6_addr[0] & 0xFE) != 0xFC;
+    default:
+        return false;
+    }
+}
+
 bool lp_address_is_wildcard(const struct lp_address *address)
 {
     switch (address->u.any.sa_family) {

@@ -41,7 +41,10 @@ size_t lp_address_text(const struct lp_address *address, char room[LP_ADDRESS_TE
 uint16_t lp_address_port(const struct lp_address *address); /* 0 for unix */
 void lp_address_set_port(struct lp_address *address, uint16_t port);
 
-bool lp_address_is_loopback(const struct lp_address *address); /* unix counts as loopback */
+bool lp_address_is_loopback(const struct lp_address *address);
+/* Reachable from anywhere, as far as its number tells: not loopback, private (RFC 1918, 4193),
+ * shared (RFC 6598), link-local, multicast or unspecified. */
+bool lp_address_is_public(const struct lp_address *address); /* unix counts as loopback */
 bool lp_address_is_wildcard(const struct lp_address *address);
 
 #endif

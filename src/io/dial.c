@@ -30,6 +30,7 @@ struct lp_io_dial {
     uint32_t next;
     uint64_t deadline_us;
     uint16_t port;
+    bool is_public;
     enum dial_phase phase;
     int fd; /* of the try; -1: none, and then `poll` is not open */
     int error;
@@ -219,6 +220,20 @@ static int error_of_lookup(int status)
     }
 }
 
+/* What the name means is looked at, not the name: anybody can let a name point to 127.0.0.1. */
+static void leave_out_private(struct lp_io_dial *dial)
+{
+    uint32_t kept = 0;
+    if (!dial->is_public)
+        return;
+    for (uint32_t i = 0; i < dial->count; i++)
+        if (lp_address_is_public(&dial->addresses[i]))
+            dial->addresses[kept++] = dial->addresses[i];
+    if (kept < dial->count)
+        dial->error = LP_EUNREACHABLE;
+    dial->count = kept;
+}
+
 static void on_looked_up(uv_getaddrinfo_t *lookup, int status, struct addrinfo *list)
 {
     struct lp_io_dial *dial = LP_CONTAINER(lookup, struct lp_io_dial, lookup);
@@ -231,6 +246,7 @@ static void on_looked_up(uv_getaddrinfo_t *lookup, int status, struct addrinfo *
     if (status == 0)
         dial->count = lp_address_list(list, dial->port, dial->addresses);
     uv_freeaddrinfo(list);
+    leave_out_private(dial);
     try_next(dial);
 }
 
@@ -258,6 +274,7 @@ static void begin(struct lp_io_dial *dial, const struct lp_endpoint *endpoint)
         err = lp_address_numeric(endpoint->host, endpoint->port, &dial->addresses[0]);
     if (!err) {
         dial->count = 1;
+        leave_out_private(dial);
         try_next(dial);
         return;
     }
@@ -278,6 +295,7 @@ static struct lp_io_dial *dial_new(struct lp_loop *loop, const struct lp_endpoin
     dial->timer.kind = LP_IO_TIMER_DIAL;
     dial->phase = LOOKING_UP;
     dial->port = endpoint->port;
+    dial->is_public = endpoint->is_public;
     dial->fd = -1;
     dial->deadline_us = endpoint->timeout_ms
         ? lp_io_now_us(loop) + (uint64_t)endpoint->timeout_ms * 1000

@@ -39,6 +39,7 @@ enum lp_close_how {
 struct lp_endpoint {
     enum { LP_EP_TCP, LP_EP_UNIX, LP_EP_STDIO } kind;
     bool is_tls;
+    bool is_public;      /* TCP: not to loopback, private or link-local addresses: UNREACHABLE */
     struct lp_span host; /* name, IPv4 or bare IPv6 for TCP; path for unix */
     uint16_t port;
     struct lp_span source; /* TCP: connect from this address of ours, numeric; empty: any */

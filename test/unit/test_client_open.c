@@ -638,7 +638,7 @@ static void test_listen(void **state)
     play_free(p);
 }
 
-/* --- where to log in --- */
+/* --- where to log in: AUT-02, SEC-04, SEC-08 --- */
 
 static void test_login(void **state)
 {
@@ -649,7 +649,7 @@ static void test_login(void **state)
         const char *metadata;
         const char *says;
     } CASES[] = {
-        {"Bearer resource_metadata=\"http://meta.test/x?y=1\", scope=\"a\"",
+        {"Bearer resource_metadata=\"https://meta.test/x?y=1\", scope=\"a\"",
             {"GET /x?y=1 HTTP/1.1\r\nHost: meta.test\r\n"},
             "{\"authorization_servers\":[\"https://login.test/t1\",\"https://b.test\"]}",
             "The server asks for a login (HTTP 401). Log in at https://login.test/t1 and give"},
@@ -661,8 +661,14 @@ static void test_login(void **state)
         {"Bearer resource_metadata=\"javascript:1\"",
             {"GET /.well-known/oauth-protected-resource/mcp"},
             "{\"authorization_servers\":[\"javascript:alert(1)\",\"http://plain.test/\","
-            "\"https://a.test/$(id)\",\"https://u:p@a.test/\"]}",
-            "Log in at https://a.test/$(id) and"},
+            "\"https://a.test/$(id)\",\"https://u:p@a.test/\",\"https://b.test/`id`\","
+            "\"-flag\",\"https://c.test/\\\" & calc\",\"https://d.test/t?a=1\"]}",
+            "Log in at https://d.test/t?a=1 and"},
+        /* SEC-08: neither https nor at the server itself */
+        {"Bearer resource_metadata=\"http://127.0.0.1:9/\"",
+            {"GET /.well-known/oauth-protected-resource/mcp HTTP/1.1\r\nHost: example.test:3000"},
+            "{\"authorization_servers\":[\"https://login.test/\"]}",
+            "Log in at https://login.test/ and"},
         {"Basic realm=\"x\"",
             {"GET /.well-known/oauth-protected-resource/mcp",
                 "GET /.well-known/oauth-protected-resource HTTP/1.1"},

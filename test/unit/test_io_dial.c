@@ -1,5 +1,6 @@
 /* Proves that each CONNECT has exactly one outcome, the right one, and never from within the call.
  */
+#include "io/address.h"
 #include "io_harness.h"
 
 static int setup(void **state)
@@ -69,6 +70,42 @@ static void an_address_is_connected_to(void **state)
     (void)connect_out(*state, tcp_endpoint("127.0.0.1", port, 2000));
     talk(*state, fd);
     close(fd);
+}
+
+/* SEC-08: what is private is not connected to, also when a name says so. */
+static void a_private_address_is_no_public_one(void **state)
+{
+    static const struct {
+        const char *text;
+        bool is_public;
+    } ROWS[] = {{"8.8.8.8", true}, {"0.0.0.0", false}, {"10.1.2.3", false}, {"11.0.0.1", true},
+        {"100.64.0.1", false}, {"100.128.0.1", true}, {"127.9.9.9", false},
+        {"169.254.169.254", false}, {"172.15.0.1", true}, {"172.31.0.1", false},
+        {"192.168.0.1", false}, {"192.169.0.1", true}, {"224.0.0.1", false},
+        {"255.255.255.255", false}, {"2001:db8::1", true}, {"::", false}, {"::1", false},
+        {"fe80::1", false}, {"fc00::1", false}, {"fdff::1", false}, {"ff02::1", false},
+        {"::ffff:10.0.0.1", false}, {"::ffff:8.8.8.8", true}};
+    struct lp_address address;
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        assert_int_equal(lp_address_numeric(lp_span_str(ROWS[i].text), 1, &address), LP_OK);
+        assert_int_equal(lp_address_is_public(&address), ROWS[i].is_public);
+    }
+    assert_int_equal(lp_address_unix(LP_SPAN("/x"), &address), LP_OK);
+    assert_false(lp_address_is_public(&address));
+    uint16_t port;
+    int fd = peer_listen(5, &port);
+    static const char *const HOSTS[] = {"127.0.0.1", "localhost"};
+    for (size_t i = 0; i < sizeof HOSTS / sizeof *HOSTS; i++) {
+        struct lp_endpoint endpoint = tcp_endpoint(HOSTS[i], port, 2000);
+        endpoint.is_public = true;
+        struct engine *e = engine_plain();
+        (void)connect_out(e, endpoint);
+        assert_failed(e, LP_EUNREACHABLE);
+        engine_free(e);
+    }
+    assert_int_equal(accept4(fd, NULL, NULL, SOCK_NONBLOCK), -1);
+    close(fd);
+    (void)state;
 }
 
 /* The peer sees the address that was asked for; one that is not ours, is of the other family or is
@@ -361,6 +398,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(an_address_is_connected_to),
+        T(a_private_address_is_no_public_one),
         T(a_source_is_kept_to),
         T(a_foreign_source_is_refused),
         T(a_source_of_the_other_family_is_refused),
