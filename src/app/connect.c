@@ -1,6 +1,7 @@
 /* `limpet connect`: the stdio bridge of call/bridge.h on one loop. Its stdout belongs to the
  * messages; everything for people goes to stderr. */
 #include "app/client_loop.h"
+#include "app/terminal.h"
 #include "call/bridge.h"
 
 struct connect {
@@ -12,7 +13,9 @@ struct connect {
 static void on_say(void *ctx, struct lp_span sentence)
 {
     (void)ctx;
-    fprintf(stderr, "limpet: %.*s\n", (int)sentence.len, sentence.ptr);
+    fputs("limpet: ", stderr);
+    lp_terminal_put(stderr, sentence);
+    fputc('\n', stderr);
 }
 
 static void on_over(void *ctx, bool has_failed)

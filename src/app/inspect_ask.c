@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "app/inspect_priv.h"
+#include "app/terminal.h"
 #include "wire/json.h"
 #include "wire/member.h"
 
@@ -41,7 +42,7 @@ static void put_value(struct lp_span token)
     bool is_string = lp_span_starts(token, LP_SPAN("\"")) &&
         !lp_buf_reserve(&room, token.len, &space) &&
         !lp_json_unescape(token, space, token.len, &len);
-    lp_inspect_put(stderr, is_string ? lp_span(space, len) : token);
+    lp_terminal_put(stderr, is_string ? lp_span(space, len) : token);
     lp_buf_release(&room);
 }
 
@@ -163,7 +164,7 @@ static void show_texts(void *ctx, struct lp_span message)
     fputs("  ", stderr);
     put_value(lp_member(message, LP_SPAN("role")));
     fputs(": ", stderr);
-    lp_inspect_put(stderr, lp_member(message, LP_SPAN("content")));
+    lp_terminal_put(stderr, lp_member(message, LP_SPAN("content")));
     fputc('\n', stderr);
 }
 

@@ -96,8 +96,6 @@ bool lp_inspect_open_input(struct lp_inspect *in);
 
 /* --- inspect_show.c --- */
 
-/* Text from the server for a person: control characters do not reach the terminal. */
-void lp_inspect_put(FILE *to, struct lp_span text);
 /* A whole result. */
 void lp_inspect_show_result(struct lp_inspect *in, struct lp_span result);
 void lp_inspect_show_info(struct lp_inspect *in);

@@ -4,19 +4,11 @@
 #include <stdio.h>
 
 #include "app/inspect_priv.h"
+#include "app/terminal.h"
 #include "wire/json.h"
 #include "wire/member.h"
 
 enum { NAME_WIDTH = 24, TEXT_MAX = 64 << 20 };
-
-void lp_inspect_put(FILE *to, struct lp_span text)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned char c = (unsigned char)text.ptr[i];
-        bool is_fine = (c >= ' ' && c != 0x7F) || c == '\n' || c == '\t';
-        fputc(is_fine ? c : '?', to);
-    }
-}
 
 void lp_inspect_say(const char *fmt, ...)
 {
@@ -26,7 +18,7 @@ void lp_inspect_say(const char *fmt, ...)
     int n = vsnprintf(room, sizeof room, fmt, args);
     va_end(args);
     size_t len = n < 0 ? 0 : (size_t)n;
-    lp_inspect_put(stderr, lp_span(room, len < sizeof room ? len : sizeof room - 1));
+    lp_terminal_put(stderr, lp_span(room, len < sizeof room ? len : sizeof room - 1));
     fputc('\n', stderr);
 }
 
@@ -48,7 +40,7 @@ static void put_member(FILE *to, struct lp_span json, const char *key)
 {
     struct lp_buf room;
     lp_buf_init(&room, TEXT_MAX);
-    lp_inspect_put(to, text_of(json, key, &room));
+    lp_terminal_put(to, text_of(json, key, &room));
     lp_buf_release(&room);
 }
 
@@ -61,14 +53,14 @@ static void show_element(void *ctx, struct lp_span element)
     lp_buf_init(&room, TEXT_MAX);
     struct lp_span name = text_of(element, in->verb->key, &room);
     size_t width = name.len;
-    lp_inspect_put(stdout, name);
+    lp_terminal_put(stdout, name);
     struct lp_span about = text_of(element, "description", &room);
     if (!about.len)
         about = text_of(element, "title", &room);
     about.len = lp_span_find(about, '\n');
     if (about.len)
         printf("%*s", width < NAME_WIDTH ? (int)(NAME_WIDTH - width) : 2, "");
-    lp_inspect_put(stdout, about);
+    lp_terminal_put(stdout, about);
     putchar('\n');
     lp_buf_release(&room);
 }
@@ -84,7 +76,7 @@ static void show_content(void *ctx, struct lp_span content)
     struct lp_span what = inner.len ? inner : content;
     struct lp_span text = text_of(what, "text", &room);
     if (text.len) {
-        lp_inspect_put(stdout, text);
+        lp_terminal_put(stdout, text);
     } else {
         size_t size = lp_member(what, LP_SPAN("data")).len + lp_member(what, LP_SPAN("blob")).len;
         putchar('[');
@@ -132,13 +124,13 @@ void lp_inspect_show_result(struct lp_inspect *in, struct lp_span result)
             show_array(in, result, "contents", show_content) ||
             show_array(in, result, "messages", show_message);
         if (structured.len) {
-            lp_inspect_put(stdout, structured);
+            lp_terminal_put(stdout, structured);
             putchar('\n');
         }
         is_shown |= structured.len > 0;
     }
     if (!is_shown) {
-        lp_inspect_put(stdout, result);
+        lp_terminal_put(stdout, result);
         putchar('\n');
     }
     fflush(stdout);
@@ -155,7 +147,7 @@ static void name_capability(void *ctx, struct lp_span key, struct lp_span value)
     (void)ctx;
     (void)value;
     putchar(' ');
-    lp_inspect_put(stdout, key.len > 2 ? lp_span(key.ptr + 1, key.len - 2) : key);
+    lp_terminal_put(stdout, key.len > 2 ? lp_span(key.ptr + 1, key.len - 2) : key);
 }
 
 static void show_info_as_text(const struct lp_client_info *info, struct lp_span server)
@@ -251,7 +243,7 @@ void lp_inspect_show_failure(struct lp_inspect *in, const struct lp_client_failu
     if (in->is_json)
         print_failure(why);
     fputs("limpet: ", stderr);
-    lp_inspect_put(stderr, why->sentence);
+    lp_terminal_put(stderr, why->sentence);
     fputc('\n', stderr);
     bool is_hint = why->kind == LP_FAILURE_LOST && !in->loop.target.cookie_jar;
     if (is_hint)

@@ -1,10 +1,12 @@
 /* The program's door: the table of commands, --help, --version, and how everything is said.
  *
  * Each command is a file of its own; adding one is a row here. */
+#include <poll.h>
 #include <sodium.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "app/app.h"
 
@@ -119,12 +121,21 @@ static int run(int argc, const char *const *argv)
     return command->run(argc - 2, argv + 2);
 }
 
+/* `limpet inspect ... | head -1` wants no complaint. */
+static bool reader_is_gone(void)
+{
+    struct pollfd out = {STDOUT_FILENO, POLLOUT, 0};
+    return poll(&out, 1, 0) == 1 && out.revents & POLLERR;
+}
+
 int main(int argc, char **argv)
 {
     if (sodium_init() < 0)
         return lp_app_fail(LP_EXIT_FAILED, "the crypto library does not start");
     int status = run(argc, (const char *const *)argv);
-    if (fflush(stdout) && status == LP_EXIT_OK)
-        status = lp_app_fail(LP_EXIT_FAILED, "the output could not be written");
-    return status;
+    bool is_lost = fflush(stdout) || ferror(stdout);
+    if (!is_lost || status != LP_EXIT_OK)
+        return status;
+    return reader_is_gone() ? LP_EXIT_FAILED
+                            : lp_app_fail(LP_EXIT_FAILED, "the output could not be written");
 }
