@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SENTENCE_MAX = 1024, RETRY_FIRST_MS = 250 };
+enum { SENTENCE_MAX = 1024, REFUSAL_MAX = 128 << 10, RETRY_FIRST_MS = 250, PAUSE_FIRST_MS = 1000 };
 
 void lp_bridge_say(struct lp_bridge *b, const char *fmt, ...)
 {
@@ -75,19 +75,50 @@ static void open_now(struct lp_bridge *b)
         lp_client_open(b->client);
 }
 
+static void on_pause_over(void *ctx)
+{
+    struct lp_bridge *b = ctx;
+    b->must_open = b->must_open || b->state == LP_BRIDGE_LOST;
+}
+
 void lp_bridge_reopen(struct lp_bridge *b)
 {
+    uint64_t now_us = lp_fetcher_now_us(b->args.fetcher);
+    if (b->state != LP_BRIDGE_LOST)
+        return;
+    lp_fetcher_timer_cancel(b->args.fetcher, &b->pause);
+    bool is_early = now_us < b->next_open_us;
+    if (!is_early || lp_fetcher_timer_set(b->args.fetcher, &b->pause, b->next_open_us - now_us))
+        b->must_open = true; /* or out of memory: at once */
+}
+
+/* A server that opens sessions and then does not know them must not be asked for one after the
+ * other: from the second such session on there is a pause, and none is opened until a call wants
+ * it (cases STA-08). */
+static void note_loss(struct lp_bridge *b)
+{
+    uint64_t pause_ms = 0;
     if (b->state == LP_BRIDGE_LOST || b->state == LP_BRIDGE_CLOSING)
         return;
     b->state = LP_BRIDGE_LOST;
     b->opens = 0;
-    b->must_open = true;
+    if (b->fruitless < UINT8_MAX)
+        b->fruitless++;
+    if (b->fruitless > 1) {
+        uint32_t doublings = b->fruitless - 2u;
+        pause_ms = doublings < 8 ? (uint64_t)PAUSE_FIRST_MS << doublings : UINT64_MAX;
+    }
+    if (pause_ms > LP_BRIDGE_PAUSE_MAX_MS)
+        pause_ms = LP_BRIDGE_PAUSE_MAX_MS;
+    b->next_open_us = lp_fetcher_now_us(b->args.fetcher) + pause_ms * 1000;
+    if (!pause_ms)
+        lp_bridge_reopen(b);
 }
 
 static void on_retry(void *ctx)
 {
     struct lp_bridge *b = ctx;
-    b->must_open = b->must_open || b->state == LP_BRIDGE_LOST;
+    lp_bridge_reopen(b);
     b->must_send = true;
 }
 
@@ -135,6 +166,18 @@ static void on_opened(void *ctx, const struct lp_client_info *info)
     lp_bridge_restore(b);
 }
 
+static void refuse_without_session(struct lp_bridge *b, const struct lp_client_failure *why)
+{
+    struct lp_client_failure told = *why;
+    struct lp_buf words;
+    lp_buf_init(&words, REFUSAL_MAX);
+    if (!lp_buf_printf(&words, "the session was lost, and no new one could be opened: %.*s",
+            (int)why->sentence.len, why->sentence.ptr))
+        told.sentence = lp_buf_span(&words);
+    lp_bridge_refuse_waiting(b, &told);
+    lp_buf_release(&words);
+}
+
 static void on_open_failed(void *ctx, const struct lp_client_failure *why)
 {
     struct lp_bridge *b = ctx;
@@ -151,7 +194,7 @@ static void on_open_failed(void *ctx, const struct lp_client_failure *why)
     }
     lp_bridge_say(b, "the session was lost and none could be opened: %.*s", (int)why->sentence.len,
         why->sentence.ptr);
-    lp_bridge_refuse_waiting(b, why);
+    refuse_without_session(b, why);
     b->opens = 0; /* the next request tries again */
 }
 
@@ -160,7 +203,7 @@ static void on_lost(void *ctx, const struct lp_client_failure *why)
     struct lp_bridge *b = ctx;
     (void)why;
     lp_bridge_unask_host(b, 0);
-    lp_bridge_reopen(b);
+    note_loss(b);
 }
 
 static void on_note(void *ctx, struct lp_span sentence)
@@ -215,6 +258,7 @@ static void close_now(struct lp_bridge *b)
     b->state = LP_BRIDGE_CLOSING;
     b->must_open = b->must_send = false;
     lp_fetcher_timer_cancel(b->args.fetcher, &b->retry);
+    lp_fetcher_timer_cancel(b->args.fetcher, &b->pause);
     if (b->client)
         lp_client_close(b->client);
     else
@@ -262,6 +306,7 @@ int lp_bridge_new(const struct lp_bridge_args *args, struct lp_bridge **ret)
     lp_list_init(&b->asked);
     lp_list_init(&b->memos);
     b->retry = (struct lp_fetcher_timer){.fire = on_retry, .ctx = b};
+    b->pause = (struct lp_fetcher_timer){.fire = on_pause_over, .ctx = b};
     *ret = b;
     return LP_OK;
 }
@@ -272,6 +317,7 @@ void lp_bridge_free(struct lp_bridge *b)
         return;
     lp_client_free(b->client);
     lp_fetcher_timer_cancel(b->args.fetcher, &b->retry);
+    lp_fetcher_timer_cancel(b->args.fetcher, &b->pause);
     lp_bridge_calls_fini(b);
     lp_lines_fini(&b->lines);
     free(b->opening);

@@ -144,6 +144,7 @@ static void on_answer(void *ctx, lp_id call, struct lp_span result, struct lp_sp
     struct lp_bridge_call *c = ctx;
     struct lp_bridge *b = c->bridge;
     (void)call;
+    b->fruitless = 0;
     if (c->is_ours && error.len)
         lp_bridge_say(b, "%.*s could not be set again: %.*s", (int)c->name.len, c->name.ptr,
             (int)error.len, error.ptr);
@@ -167,7 +168,8 @@ static bool may_ask_again(const struct lp_bridge_call *c, const struct lp_client
 {
     bool is_passing = why->kind == LP_FAILURE_LOST || why->kind == LP_FAILURE_NETWORK;
     bool is_safe = why->cannot_have_run || lp_rpc_is_repeatable(c->method);
-    return is_passing && is_safe && !c->is_ours && c->tries < LP_BRIDGE_TRIES_MAX;
+    bool is_enough = why->kind == LP_FAILURE_LOST ? c->has_lost : c->tries >= LP_BRIDGE_TRIES_MAX;
+    return is_passing && is_safe && !c->is_ours && !is_enough;
 }
 
 static void refuse(struct lp_bridge_call *c, const struct lp_client_failure *why)
@@ -191,10 +193,13 @@ static void on_failed(void *ctx, lp_id call, const struct lp_client_failure *why
         return;
     }
     c->call = 0;
-    if (why->kind == LP_FAILURE_NETWORK)
+    if (why->kind == LP_FAILURE_NETWORK) {
         lp_bridge_retry_later(b, c->tries);
-    else
-        b->must_send = true;
+        return;
+    }
+    c->has_lost = true;
+    b->must_send = true;
+    lp_bridge_reopen(b);
 }
 
 static const struct lp_call_ops CALL_OPS = {
@@ -282,7 +287,7 @@ void lp_bridge_call(struct lp_bridge *b, const struct lp_envelope *env, struct l
     if (b->state == LP_BRIDGE_OPEN)
         send_call(c);
     else if (b->state == LP_BRIDGE_LOST)
-        b->must_open = true; /* unless it is being opened */
+        lp_bridge_reopen(b);
 }
 
 void lp_bridge_cancel(struct lp_bridge *b, struct lp_span id, struct lp_span reason)

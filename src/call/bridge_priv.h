@@ -15,6 +15,7 @@
 
 enum {
     LP_BRIDGE_TRIES_MAX = 5,
+    LP_BRIDGE_PAUSE_MAX_MS = 4000, /* between two sessions that serve nothing */
     LP_BRIDGE_VERSION_MAX = 32,
 };
 
@@ -36,6 +37,7 @@ struct lp_bridge_call {
     bool is_listening;     /* it stands for a subscription at a modern server */
     bool is_ours;          /* nobody waits for its answer: state that is set again */
     uint8_t tries;         /* how often it was asked so far */
+    bool has_lost;         /* its session was lost: that is mended once */
     char *bytes;           /* owns the spans */
     struct lp_span id;     /* raw */
     struct lp_span name;   /* method without quotes */
@@ -83,7 +85,10 @@ struct lp_bridge {
     uint32_t memo_count;
 
     struct lp_fetcher_timer retry;
-    uint8_t opens; /* attempts to open the lost session again */
+    struct lp_fetcher_timer pause; /* before another session */
+    uint8_t opens;                 /* attempts to open the lost session again */
+    uint8_t fruitless;             /* sessions in a row that were lost and had answered nothing */
+    uint64_t next_open_us;         /* another one not before */
     bool must_open;
     bool must_send; /* waiting calls are to be sent */
     bool input_has_ended;
@@ -95,7 +100,7 @@ struct lp_bridge {
 /* --- bridge.c --- */
 /* Opens the first session; `opening` and its spans are set. */
 void lp_bridge_open(struct lp_bridge *b);
-/* Looks for another session if none is being looked for; calls that wait are sent then. */
+/* Looks for another session, at once or when the pause is over; calls that wait are sent then. */
 void lp_bridge_reopen(struct lp_bridge *b);
 /* Sends what waits a while from now: longer with each try. */
 void lp_bridge_retry_later(struct lp_bridge *b, uint32_t tries);

@@ -162,11 +162,16 @@ void lp_client_note(struct lp_client *client, const char *fmt, ...)
 
 struct lp_client_failure lp_client_limit(struct lp_client *client, int error)
 {
-    return (struct lp_client_failure){.kind = LP_FAILURE_LIMIT,
+    struct lp_client_failure why = {.kind = LP_FAILURE_LIMIT,
         .error = error,
-        .reason = error == LP_ENOMEM ? LP_REASON_out_of_memory : LP_REASON_over_capacity,
-        .sentence =
-            lp_client_say(client, "it could not be done here: %s", lp_error_sentence(error))};
+        .reason = error == LP_ENOMEM ? LP_REASON_out_of_memory : LP_REASON_over_capacity};
+    why.sentence = error == LP_ETOO_LONG
+        ? lp_client_say(client,
+              "the server sends a message of more than %d MiB, the most that is taken here; ask it "
+              "for less at once",
+              LP_CLIENT_MESSAGE_MAX >> 20)
+        : lp_client_say(client, "it could not be done here: %s", lp_error_sentence(error));
+    return why;
 }
 
 /* --- beginning --- */
@@ -195,6 +200,7 @@ static void forget_session(struct lp_client *client)
     client->version[0] = '\0';
     client->stream_resume.has_event_id = client->stream_resume.has_retry = false;
     client->stream_resume.tries = 0;
+    client->stream_was_open = false;
     lp_asked_drop(client, 0);
 }
 
@@ -229,6 +235,7 @@ void lp_client_fail_soon(struct lp_client *client, int error)
 void lp_client_fail_open(struct lp_client *client, const struct lp_client_failure *why)
 {
     client->state = LP_CLIENT_IDLE;
+    client->was_legacy = false;
     forget_session(client);
     client->ops->failed(client->ctx, why);
 }
@@ -238,6 +245,7 @@ void lp_client_is_open(struct lp_client *client)
     uint32_t epoch = client->epoch;
     client->step = LP_OPEN_NONE;
     client->state = LP_CLIENT_OPEN;
+    client->was_legacy = !client->is_modern;
     client->info = (struct lp_client_info){.era = client->is_modern ? LP_ERA_MODERN : LP_ERA_LEGACY,
         .transport = client->is_old_sse ? LP_TRANSPORT_SSE : LP_TRANSPORT_STREAMABLE_HTTP,
         .version = lp_span_str(client->version),

@@ -143,6 +143,7 @@ struct lp_client {
     uint32_t epoch; /* one more for each session */
     bool is_old_sse;
     bool is_modern;
+    bool was_legacy; /* its last session was: asking for the era again is spared */
     char version[LP_CLIENT_VERSION_MAX];
     struct lp_buf session; /* empty: none */
     struct lp_buf result;
@@ -156,8 +157,9 @@ struct lp_client {
     struct lp_list exchanges;
     struct lp_exchange *stream;
     struct lp_resume stream_resume;
-    lp_id listen; /* modern: the call that stands for the notification stream */
-    lp_id relist; /* modern: the tools/list that a refused call waits for */
+    bool stream_was_open; /* in this session */
+    lp_id listen;         /* modern: the call that stands for the notification stream */
+    lp_id relist;         /* modern: the tools/list that a refused call waits for */
     lp_id relist_for;
     struct lp_buf orphan; /* the session that the era question left behind */
     struct lp_buf first;  /* what the POST was refused with, before old SSE was tried */

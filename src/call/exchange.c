@@ -161,6 +161,8 @@ static void on_head(void *ctx, lp_id fetch, const struct lp_head *head)
     x->body_kind = is_success(x->status) && is_stream ? LP_BODY_IS_EVENTS : LP_BODY_IS_TEXT;
     if (!is_success(x->status))
         x->body.max = LP_CLIENT_ERROR_BODY_MAX;
+    if (x->kind == LP_EXCHANGE_STREAM && x->body_kind == LP_BODY_IS_EVENTS)
+        x->client->stream_was_open = true;
     const struct lp_call *call = lp_call_get(x->client, x->call);
     if (call && call->is_opening)
         lp_open_take_session(x->client, call->rpc, head);
@@ -321,6 +323,16 @@ static bool wants_login(const struct lp_exchange *x, const struct lp_client_fail
     return is_challenged && (is_asking || is_opening) && !x->is_dead;
 }
 
+/* A 404 to the first GET says little: servers without such a route say it, and so do replicas that
+ * a balancer sends GET to and POST not. The next POST finds out. */
+static bool tells_loss(const struct lp_exchange *x, const struct lp_client_failure *why)
+{
+    const struct lp_client *client = x->client;
+    bool is_current = x->epoch == client->epoch && client->state == LP_CLIENT_OPEN;
+    bool is_first_get = x->kind == LP_EXCHANGE_STREAM && !x->is_old_sse && !client->stream_was_open;
+    return why && why->kind == LP_FAILURE_LOST && is_current && !is_first_get;
+}
+
 /* The exchange is over; whoever waits for it hears why. NULL: it ended in order. The loss of the
  * session is told first, so that an owner who asks again at once does not ask the dead one. */
 static void finish(struct lp_exchange *x, const struct lp_client_failure *why)
@@ -329,8 +341,7 @@ static void finish(struct lp_exchange *x, const struct lp_client_failure *why)
     bool was_busy = x->is_busy;
     struct lp_client_failure again;
     x->is_busy = true; /* `why` may point into it */
-    if (why && why->kind == LP_FAILURE_LOST && x->epoch == client->epoch &&
-        client->state == LP_CLIENT_OPEN) {
+    if (tells_loss(x, why)) {
         lp_client_lose(client, why, x);
         again = lp_exchange_failure(x); /* the words may be gone: owners were called */
         why = &again;

@@ -350,7 +350,7 @@ void lp_open_begin(struct lp_client *client)
     int err = LP_OK;
     if (target->transport == LP_TRANSPORT_SSE)
         begin_old_sse(client);
-    else if (target->era == LP_ERA_WISH_LEGACY)
+    else if (target->era == LP_ERA_WISH_LEGACY || client->was_legacy)
         err = initialize(client);
     else
         err = discover(client);

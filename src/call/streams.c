@@ -218,7 +218,9 @@ void lp_stream_ended(struct lp_exchange *x, const struct lp_client_failure *why)
         end_old_sse(x, why);
         return;
     }
-    bool is_refusal = why && (why->kind == LP_FAILURE_STATUS || why->kind == LP_FAILURE_GARBLED);
+    bool is_refusal = why &&
+        (why->kind == LP_FAILURE_STATUS || why->kind == LP_FAILURE_GARBLED ||
+            why->kind == LP_FAILURE_LOST);
     bool may_come_back =
         is_refusal && (why->status == 409 || why->status == 429 || why->status >= 500);
     if (is_refusal && why->status == 405)

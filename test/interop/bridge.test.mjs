@@ -1,17 +1,13 @@
 // `limpet connect` as the command of a real stdio client (requirements [C11]): whole sessions by the
 // official SDK, a replica that loses its memory, servers of both eras, and what a host may do wrong.
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import readline from 'node:readline';
 import { suite, test } from 'node:test';
-import { Client } from '@modelcontextprotocol/sdk/client/index.js';
-import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
-import * as T from '@modelcontextprotocol/sdk/types.js';
+import { byHand, INITIALIZE } from '../system/lib/bridge.mjs';
 import { KINDS, until } from '../system/lib/flow.mjs';
 import { folder } from '../system/lib/gateway.mjs';
+import { host } from '../system/lib/host.mjs';
 import { freePort } from '../system/lib/ports.mjs';
 import { LIMPET, sleep, start } from '../system/lib/proc.mjs';
 import { conf, everything, everythingSse, modernOnly } from '../system/lib/replicas.mjs';
@@ -19,56 +15,6 @@ import { conf, everything, everythingSse, modernOnly } from '../system/lib/repli
 const textOf = result => result.content[0].text;
 const call = (client, [name, args], options) =>
   client.callTool({ name, arguments: args }, undefined, options);
-
-// The official client over stdio, with `limpet connect` as the server it starts.
-async function host(t, url, flags = []) {
-  const seen = { sampling: 0, elicitation: 0, log: 0, progress: 0, errors: [], said: '' };
-  const client = new Client({ name: 'limpet-test', version: '1' },
-    { capabilities: { sampling: {}, elicitation: {}, roots: { listChanged: true } } });
-  client.setRequestHandler(T.ListRootsRequestSchema, () =>
-    ({ roots: [{ uri: 'file:///test', name: 'test' }] }));
-  client.setRequestHandler(T.CreateMessageRequestSchema, () => {
-    seen.sampling++;
-    return { model: 'm', role: 'assistant', content: { type: 'text', text: 'sampled' } };
-  });
-  client.setRequestHandler(T.ElicitRequestSchema, () => {
-    seen.elicitation++;
-    return { action: 'decline' };
-  });
-  client.setNotificationHandler(T.LoggingMessageNotificationSchema, () => { seen.log++; });
-  // The client forgets a token before it has looked at a progress that came with the answer.
-  client.onerror = error => {
-    if (!/progress notification for an unknown token/.test(error.message)) {
-      seen.errors.push(error.message);
-    }
-  };
-  const transport = new StdioClientTransport(
-    { command: LIMPET, args: ['connect', ...flags, url], stderr: 'pipe' });
-  transport.stderr.on('data', text => { seen.said += text; });
-  await client.connect(transport);
-  t.after(() => client.close());
-  return { client, seen, transport };
-}
-
-// The bridge by hand: lines in, lines out.
-function byHand(t, url, flags = []) {
-  const child = spawn(LIMPET, ['connect', ...flags, url]);
-  t.after(() => child.kill('SIGKILL'));
-  const bridge = { child, lines: [], said: '', send: message =>
-    child.stdin.write(typeof message === 'string' ? message : JSON.stringify(message) + '\n') };
-  readline.createInterface(child.stdout).on('line', line => bridge.lines.push(line));
-  child.stderr.on('data', text => { bridge.said += text; });
-  bridge.ended = once(child, 'close').then(([code]) => code);
-  bridge.answer = async id => {
-    await until(() => bridge.find(id), 8000, `an answer to ${id} (${bridge.said})`);
-    return bridge.find(id);
-  };
-  bridge.find = id => bridge.lines.map(line => JSON.parse(line)).find(m => m.id === id && !m.method);
-  return bridge;
-}
-
-const INITIALIZE = { jsonrpc: '2.0', id: 'open', method: 'initialize', params: {
-  protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'hand', version: '1' } } };
 
 async function wholeSession(connected, kind) {
   const { client, seen } = connected;

@@ -12,43 +12,17 @@ import { folder } from './lib/gateway.mjs';
 import { inspect } from './lib/inspect.mjs';
 import { freePort } from './lib/ports.mjs';
 import { LIMPET, start } from './lib/proc.mjs';
+import { INFO, played } from './lib/played.mjs';
 import { chunk, rawAnswer, rawPeer } from './lib/raw.mjs';
 import { conf, everything, everythingSse, modernOnly, oldSse } from './lib/replicas.mjs';
 import { send } from './lib/http.mjs';
 import { tiny } from './lib/tiny.mjs';
 
-const INFO = { protocolVersion: '2025-11-25', capabilities: {}, serverInfo: { name: 's', version: '1' } };
 const names = result => result.json.tools.map(tool => tool.name);
 
 function ok(result) {
   assert.equal(result.code, 0, result.stderr + result.stdout);
   return result;
-}
-
-// A server whose answers to requests the test gives; `initialize` and notifications are answered.
-// play(method, message, { request, response }) returns a result, or writes the answer itself and
-// returns nothing.
-async function played(t, play, { create = http.createServer, options = {} } = {}) {
-  const seen = [];
-  const server = create(options, async (request, response) => {
-    const chunks = [];
-    for await (const piece of request) chunks.push(piece);
-    const message = chunks.length ? JSON.parse(Buffer.concat(chunks)) : undefined;
-    seen.push({ http: request.method, url: request.url, headers: request.headers, message });
-    const result = await play(message?.method, message, { request, response });
-    if (response.headersSent || response.destroyed) return;
-    if (message?.method === undefined && !result) response.writeHead(405).end();
-    else if (message?.id === undefined && !result) response.writeHead(202).end();
-    else if (message.method === 'server/discover' && !result) response.writeHead(400).end();
-    else {
-      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({
-        jsonrpc: '2.0', id: message.id, result: message.method === 'initialize' ? INFO : result }));
-    }
-  });
-  await new Promise(resolve => server.listen(0, '127.0.0.1', resolve));
-  t.after(() => { server.closeAllConnections(); server.close(); });
-  const { port } = server.address();
-  return { port, seen, url: `http://127.0.0.1:${port}/mcp` };
 }
 
 suite('what a server offers', () => {

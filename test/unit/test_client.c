@@ -605,8 +605,25 @@ static void test_the_stream_tells_the_loss(void **state)
     (void)state;
     struct play *p = play_new(URL, false);
     lp_id stream = play_open_legacy(p);
+    shell_read(p->s, stream, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n: hi\n\n");
+    shell_eof(p->s, stream);
+    shell_pass(p->s, 1000);
+    stream = play_expect(p, "GET /mcp");
     shell_answer(p->s, stream, "404 Not Found", "");
     assert_int_equal(p->losses, 1);
+    play_free(p);
+}
+
+/* A 404 to the first GET is no loss: there may be no such route, or GET goes to another replica. */
+static void test_no_stream_is_no_loss(void **state)
+{
+    (void)state;
+    struct play *p = play_new(URL, false);
+    lp_id stream = play_open_legacy(p);
+    shell_answer(p->s, stream, "404 Not Found", "");
+    assert_int_equal(p->losses, 0);
+    assert_int_equal(lp_client_state(p->client), LP_CLIENT_OPEN);
+    assert_true(text_has(p->notes, "there is no notification stream"));
     play_free(p);
 }
 
@@ -712,6 +729,7 @@ int main(void)
         cmocka_unit_test(test_parallel_calls_and_a_loss),
         cmocka_unit_test(test_a_loss_strands),
         cmocka_unit_test(test_the_stream_tells_the_loss),
+        cmocka_unit_test(test_no_stream_is_no_loss),
         cmocka_unit_test(test_the_jar_pins),
         cmocka_unit_test(test_requests_that_cannot_be),
         cmocka_unit_test(test_free_at_any_time),
