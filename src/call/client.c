@@ -235,7 +235,6 @@ void lp_client_fail_soon(struct lp_client *client, int error)
 void lp_client_fail_open(struct lp_client *client, const struct lp_client_failure *why)
 {
     client->state = LP_CLIENT_IDLE;
-    client->was_legacy = false;
     forget_session(client);
     client->ops->failed(client->ctx, why);
 }
@@ -245,7 +244,6 @@ void lp_client_is_open(struct lp_client *client)
     uint32_t epoch = client->epoch;
     client->step = LP_OPEN_NONE;
     client->state = LP_CLIENT_OPEN;
-    client->was_legacy = !client->is_modern;
     client->info = (struct lp_client_info){.era = client->is_modern ? LP_ERA_MODERN : LP_ERA_LEGACY,
         .transport = client->is_old_sse ? LP_TRANSPORT_SSE : LP_TRANSPORT_STREAMABLE_HTTP,
         .version = lp_span_str(client->version),
@@ -285,6 +283,7 @@ void lp_client_lose(
     bool had_one_stream = client->is_old_sse;
     lp_id except = x->call;
     client->state = LP_CLIENT_IDLE;
+    client->was_legacy = !client->is_modern;
     forget_session(client);
     client->ops->lost(client->ctx, why);
     fail_stranded(client, why, except, had_one_stream);

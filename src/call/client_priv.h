@@ -143,7 +143,7 @@ struct lp_client {
     uint32_t epoch; /* one more for each session */
     bool is_old_sse;
     bool is_modern;
-    bool was_legacy; /* its last session was: asking for the era again is spared */
+    bool was_legacy; /* the session that was lost: asking for the era again is spared, once */
     char version[LP_CLIENT_VERSION_MAX];
     struct lp_buf session; /* empty: none */
     struct lp_buf result;

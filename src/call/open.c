@@ -347,10 +347,12 @@ static int discover(struct lp_client *client)
 void lp_open_begin(struct lp_client *client)
 {
     const struct lp_target *target = target_of(client);
+    bool is_legacy = target->era == LP_ERA_WISH_LEGACY || client->was_legacy;
     int err = LP_OK;
+    client->was_legacy = false;
     if (target->transport == LP_TRANSPORT_SSE)
         begin_old_sse(client);
-    else if (target->era == LP_ERA_WISH_LEGACY || client->was_legacy)
+    else if (is_legacy)
         err = initialize(client);
     else
         err = discover(client);
