@@ -75,12 +75,6 @@ static void open_now(struct lp_bridge *b)
         lp_client_open(b->client);
 }
 
-static void on_pause_over(void *ctx)
-{
-    struct lp_bridge *b = ctx;
-    b->must_open = b->must_open || b->state == LP_BRIDGE_LOST;
-}
-
 void lp_bridge_reopen(struct lp_bridge *b)
 {
     uint64_t now_us = lp_fetcher_now_us(b->args.fetcher);
@@ -113,6 +107,11 @@ static void note_loss(struct lp_bridge *b)
     b->next_open_us = lp_fetcher_now_us(b->args.fetcher) + pause_ms * 1000;
     if (!pause_ms)
         lp_bridge_reopen(b);
+}
+
+static void on_pause_over(void *ctx)
+{
+    lp_bridge_reopen(ctx);
 }
 
 static void on_retry(void *ctx)

@@ -606,6 +606,48 @@ static void test_lost_while_it_closes(void **state)
     hosted_free(h);
 }
 
+/* STA-08: a server that opens sessions and knows none of them is asked for another one later and
+ * later, only when a call wants it, and no call is sent a third time. */
+static void test_a_server_that_loses_every_session(void **state)
+{
+    (void)state;
+    static const uint64_t PAUSES_MS[] = {
+        0, 1000, 2000, 4000, 4000, 4000, 4000, 4000, 4000, 4000, 4000, 4000};
+    struct hosted *h = lose();
+    size_t count = sizeof PAUSES_MS / sizeof *PAUSES_MS;
+    for (size_t i = 0; i < count; i++) {
+        char line[128];
+        bool is_second = i % 2 == 0; /* the call that waits was sent once before */
+        if (!is_second) {
+            shell_pass(h->p->s, 60);
+            play_expect_nothing(h->p); /* nobody wants a session */
+            snprintf(line, sizeof line,
+                "{\"jsonrpc\":\"2.0\",\"id\":%zu,\"method\":\"tools/list\"}", i + 2);
+            host_says(h, line);
+        }
+        if (PAUSES_MS[i]) {
+            shell_pass(h->p->s, PAUSES_MS[i] - (is_second ? 1 : 61));
+            play_expect_nothing(h->p);
+            shell_pass(h->p->s, 1);
+        }
+        server_opens(h, "S");
+        host_hears_nothing(h);
+        server_forgets(h, play_expect(h->p, "tools/list"));
+        if (is_second)
+            host_hears(h, "\"error\":{\"code\":-32603");
+    }
+    /* One answer, and the next loss is mended at once. */
+    host_says(h, "{\"jsonrpc\":\"2.0\",\"id\":90,\"method\":\"tools/list\"}");
+    shell_pass(h->p->s, 4000);
+    server_opens(h, "S");
+    server_answers(h, play_expect(h->p, "tools/list"), "", "\"result\":{}");
+    host_hears(h, "\"result\":{}");
+    host_says(h, "{\"jsonrpc\":\"2.0\",\"id\":91,\"method\":\"tools/list\"}");
+    server_forgets(h, play_expect(h->p, "tools/list"));
+    server_opens(h, "S");
+    hosted_free(h);
+}
+
 static void test_more_subscriptions_than_are_kept(void **state)
 {
     (void)state;
@@ -701,6 +743,7 @@ int main(void)
         cmocka_unit_test(test_a_lost_session_and_another_server),
         cmocka_unit_test(test_lost_and_the_input_ends),
         cmocka_unit_test(test_lost_while_it_closes),
+        cmocka_unit_test(test_a_server_that_loses_every_session),
         cmocka_unit_test(test_more_subscriptions_than_are_kept),
         cmocka_unit_test(test_a_host_that_is_gone),
         cmocka_unit_test(test_no_standard_output),
