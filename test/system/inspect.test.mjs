@@ -259,8 +259,8 @@ suite('what the server asks', () => {
 
   test('a question that the server withdraws', async t => {
     const server = await asking(t, 'elicitation/create', FORM, { withdraws: true });
-    const child = start(t, 'inspect', 'sh', ['-c', `sleep 1 | "${LIMPET}" inspect -i ` +
-      `--answer /dev/null ${server.url} || (echo 'call x'; sleep 1) | "${LIMPET}" inspect -i ${server.url}`]);
+    const child = start(t, 'inspect', 'sh',
+      ['-c', `(echo 'call x'; sleep 3) | "${LIMPET}" inspect -i ${server.url}`]);
     await child.says(/the server does not want the answer any more/, 8000);
     await child.says(/withdrawn/);
   });
@@ -480,7 +480,7 @@ suite('streams', () => {
       }
     });
     assert.equal(ok(await inspect([server.url, 'call', 'x'])).stdout, 'late\n');
-    assert.ok(cameAfter >= 290 && cameAfter < 1500, `${cameAfter} ms`);
+    assert.ok(cameAfter >= 290, `${cameAfter} ms`);
   });
 
   test('resumed on a real server, which keeps its events', async t => {
