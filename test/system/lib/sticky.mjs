@@ -3,6 +3,7 @@
 // stamps `Set-Cookie: lb_affinity=<pod>`, or HAProxy with `cookie ... insert` in its place.
 import http from 'node:http';
 import path from 'node:path';
+import readline from 'node:readline';
 import { writeFileSync } from 'node:fs';
 import { randomUUID } from 'node:crypto';
 import { folder } from './gateway.mjs';
@@ -182,16 +183,24 @@ export async function balancer(t, options) {
   return proxy;
 }
 
-// HAProxy in the balancer's place: it inserts its cookie, and leaves it to the pods.
+// HAProxy in the balancer's place: it inserts its cookie, and leaves it to the pods. `log` has the
+// method and the pod of each request, as HAProxy itself wrote it down.
 export async function haproxy(t) {
   const port = await freePort();
   const file = path.join(folder(t), 'haproxy.cfg');
   const servers = (await pods(t)).map(pod =>
     `  server ${pod.name} 127.0.0.1:${pod.port} cookie ${pod.name}`);
-  writeFileSync(file, ['defaults', '  mode http', '  timeout connect 5s', '  timeout client 60s',
+  writeFileSync(file, ['global', '  log stdout format raw local0', 'defaults', '  mode http',
+    '  log global', '  option logasap', '  log-format "to %s by %HM"',
+    '  timeout connect 5s', '  timeout client 60s',
     '  timeout server 60s', 'listen sticky', `  bind 127.0.0.1:${port}`, '  balance roundrobin',
     `  cookie ${AFFINITY} insert nocache`, ...servers, ''].join('\n'));
   const proc = start(t, 'haproxy', 'haproxy', ['-f', file, '-db']);
+  const log = [];
+  readline.createInterface(proc.child.stdout).on('line', line => {
+    const [, pod, method] = /^to (pod-\w) by (\w+)$/.exec(line) ?? [];
+    if (pod) log.push({ method, pod });
+  });
   await proc.listening(port);
-  return { port, url: pathname => `http://127.0.0.1:${port}${pathname}` };
+  return { port, log, url: pathname => `http://127.0.0.1:${port}${pathname}` };
 }
