@@ -133,6 +133,7 @@ void lp_answer_replay(struct lp_engine *e, struct lp_exchange *x)
 {
     char room[LP_REPLAY_TEXT_MAX];
     bool is_strict = e->conf->replay == LP_REPLAY_FLY_INSTANCE;
+    x->record.replica = x->owner; /* who is to have it */
     e->out_head->field_count = 0;
     (void)!lp_head_add(
         e->out_head, LP_FIELD_FLY_REPLAY, lp_replay_value(x->owner, is_strict, room));

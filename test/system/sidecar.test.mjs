@@ -328,6 +328,41 @@ suite('OWN-01 an owner that is gone', () => {
     assert.equal((await post(all[0].url, initialize())).status, 200);
   });
 
+  test('its sidecar accepts and never answers: 504 in time, others as ever', async t => {
+    const file = path.join(folder(t), 'limpet.yaml');
+    writeFileSync(file, 'timeouts: {first_byte: 400ms}\n');
+    const hung = net.createServer(() => {});
+    await new Promise(resolve => hung.listen(0, '127.0.0.1', resolve));
+    t.after(() => hung.close());
+    const local = await tiny(t);
+    const limpet = await sidecar(t, { local: local.url, self: 'm1', flags: ['-c', file, ...OWNER],
+      peers: [`m2=http://127.0.0.1:${hung.address().port}`] });
+    const own = await Session.open(limpet.url);
+    const waiting = Array.from({ length: 8 }, () => ask(limpet, 'POST', `m2.${UUID}`));
+    const served = await own.ask('ping');
+    assert.ok(served.status === 200 && served.ms < 300, `${served.status} ${served.ms}`);
+    for (const answer of await Promise.all(waiting)) {
+      assertRpcError(answer, { status: 504, id: 'q7' });
+      assert.ok(answer.ms > 350 && answer.ms < 3000, `${answer.ms} ms`);
+    }
+  });
+
+  test('every sidecar killed and started again: no session is lost', async t => {
+    for (const flags of [OWNER, []]) {
+      const all = await sidecars(t, urls(await tinies(t, 3)), { flags });
+      const opened = [];
+      for (let i = 0; i < 9; i++) opened.push(await Session.open(all[i % 3].url));
+      for (const one of all) {
+        await one.proc.stop('SIGKILL');
+        await one.start();
+      }
+      for (const [i, session] of opened.entries()) {
+        session.url = all[(i + 1) % 3].url;
+        assert.equal(await session.tool('whoami'), `r${i % 3 + 1}`);
+      }
+    }
+  });
+
   test('the platform falls back to another machine: 404, not a loop', async t => {
     const all = await sidecars(t, urls(await tinies(t, 3)), { knows: false, flags: REPLAY });
     const front = await fly(t, all);

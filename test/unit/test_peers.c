@@ -174,7 +174,7 @@ static void test_replays(void **state)
         assert_true(has(s->w, CLIENT, "HTTP/1.1 204 No Content\r\n"));
         assert_true(has(s->w, CLIENT, "fly-replay: prefer_instance=m9;timeout=5s\r\n"));
         assert_int_equal(s->w->connects, 0);
-        assert_non_null(strstr(s->w->log, "replayed"));
+        assert_non_null(strstr(s->w->log, "-> m9 (replayed)"));
     }
     s->w->conf.replay = LP_REPLAY_FLY_INSTANCE;
     ask(s->w, "GET", "/mcp", "Mcp-Session-Id: m2." UUID "\r\n");
