@@ -380,6 +380,29 @@ static void test_params_beside_others(void **state)
     play_free(p);
 }
 
+/* An owner who has said everything of _meta is not added to, not even when inputs come later. */
+static void test_params_that_say_everything(void **state)
+{
+    (void)state;
+    static const char META[] = "{\"io.modelcontextprotocol/protocolVersion\":\"v\","
+                               "\"io.modelcontextprotocol/clientCapabilities\":{},"
+                               "\"io.modelcontextprotocol/clientInfo\":{\"name\":\"x\"}}";
+    char params[512], wanted[600];
+    struct play *p = begin();
+    play_open_modern(p, "{}");
+    snprintf(params, sizeof params, "{\"name\":\"a\",\"_meta\":%s}", META);
+    play_request(p, "tools/call", params);
+    snprintf(wanted, sizeof wanted, "\"params\":%s}", params);
+    lp_id conn = play_expect(p, wanted);
+    play_json(p, conn, "",
+        "{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\"resultType\":\"input_required\","
+        "\"requestState\":\"s\"}}");
+    snprintf(wanted, sizeof wanted,
+        "\"params\":{\"requestState\":\"s\",\"name\":\"a\",\"_meta\":%s}}", META);
+    play_expect(p, wanted);
+    play_free(p);
+}
+
 static void test_names_of_tasks_and_tools(void **state)
 {
     (void)state;
@@ -859,6 +882,7 @@ int main(void)
         cmocka_unit_test(test_a_call_of_an_earlier_session),
         cmocka_unit_test(test_resuming_across_a_loss),
         cmocka_unit_test(test_params_beside_others),
+        cmocka_unit_test(test_params_that_say_everything),
         cmocka_unit_test(test_names_of_tasks_and_tools),
         cmocka_unit_test(test_fields_over_the_limit),
         cmocka_unit_test(test_what_a_caller_may_set),
