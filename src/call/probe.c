@@ -476,6 +476,8 @@ void lp_probe_start(struct lp_probe *probe)
 void lp_probe_hurry(struct lp_probe *probe)
 {
     probe->is_hurried = true;
+    if (probe->phase == LP_PROBE_REST)
+        lp_probe_rest_hurry(probe);
     lp_probe_advance(probe);
 }
 

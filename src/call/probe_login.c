@@ -67,7 +67,8 @@ static void take_document(struct lp_probe *probe, struct lp_span document)
         is_json(document) ? lp_member(document, LP_SPAN("resource")) : LP_SPAN("");
     size_t len = 0;
     char resource[LP_SEEN_TEXT_MAX * 2];
-    if (!token.len || lp_json_unescape(token, resource, sizeof resource, &len))
+    bool is_string = token.len && token.ptr[0] == '"';
+    if (!is_string || lp_json_unescape(token, resource, sizeof resource, &len))
         return;
     lp_seen_text(seen->resource, sizeof seen->resource, lp_span(resource, len));
     struct lp_span used = lp_span(target->url.ptr, lp_span_find(target->url, '?'));

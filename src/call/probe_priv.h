@@ -194,6 +194,8 @@ void lp_probe_login_begin(struct lp_probe *probe);
 void lp_probe_rest_plan(struct lp_probe *probe);
 /* REST and QUIET, from `initialized` on. */
 void lp_probe_rest_begin(struct lp_probe_session *session);
+/* No more rest: everything that waits is deleted now. */
+void lp_probe_rest_hurry(struct lp_probe *probe);
 
 /* --- probe_sse.c --- */
 

@@ -68,6 +68,7 @@ static void note_stream(struct lp_seen_idle *idle, const struct lp_reply *reply)
 static void on_watched(void *ctx, const struct lp_reply *reply)
 {
     struct lp_probe_session *s = ctx;
+    s->stream = NULL;
     note_stream(idle_of(s), reply);
     lp_probe_session_leave(s);
 }
@@ -79,17 +80,46 @@ static void begin_quiet(struct lp_probe_session *s)
     args.hold_ms = s->task.rest_s * 1000;
     args.timeout_ms = ASK_MS;
     args.done = on_watched;
-    struct lp_ask *asked = lp_ask_start(&s->probe->asker, &args);
-    if (!asked)
+    s->stream = lp_ask_start(&s->probe->asker, &args);
+    if (!s->stream)
         lp_probe_session_leave(s);
 }
 
 void lp_probe_rest_begin(struct lp_probe_session *s)
 {
-    if (s->task.job == LP_JOB_QUIET)
+    if (s->probe->is_hurried)
+        lp_probe_session_leave(s);
+    else if (s->task.job == LP_JOB_QUIET)
         begin_quiet(s);
     else
         begin_rest(s);
+}
+
+/* --- before its time --- */
+
+static void wake(struct lp_probe_session *s)
+{
+    bool is_resting = s->task.job == LP_JOB_REST && s->timer.timer.index;
+    bool is_watching = s->task.job == LP_JOB_QUIET && s->stream;
+    if (is_resting)
+        lp_fetcher_timer_cancel(s->probe->args.fetcher, &s->timer);
+    if (is_watching)
+        lp_ask_cancel(s->stream);
+    s->stream = NULL;
+    if (is_resting || is_watching)
+        lp_probe_session_leave(s);
+}
+
+void lp_probe_rest_hurry(struct lp_probe *probe)
+{
+    struct lp_list *node = probe->sessions.next;
+    probe->questions++; /* the phase is not over before all are woken */
+    while (node != &probe->sessions) {
+        struct lp_probe_session *s = LP_CONTAINER(node, struct lp_probe_session, node);
+        node = node->next;
+        wake(s);
+    }
+    probe->questions--;
 }
 
 /* --- the plan --- */

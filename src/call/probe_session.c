@@ -152,7 +152,8 @@ static void note_opening(struct lp_probe_session *s, const struct lp_reply *repl
     char version[LP_SEEN_TEXT_MAX] = "2025-11-25";
     size_t len = 0;
     struct lp_span token = lp_member(reply->result, LP_SPAN("protocolVersion"));
-    if (token.len > 2 && !lp_json_unescape(token, version, sizeof version - 1, &len))
+    bool is_string = token.len > 2 && token.ptr[0] == '"';
+    if (is_string && !lp_json_unescape(token, version, sizeof version - 1, &len))
         version[len] = '\0';
     lp_seen_text(s->probe->version, sizeof s->probe->version, lp_span_str(version));
     lp_seen_text(seen->legacy, sizeof seen->legacy, lp_span_str(version));

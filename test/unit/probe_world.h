@@ -60,6 +60,7 @@ struct world {
     bool beats;                  /* something is sent on a quiet stream */
     bool answers_first, errors;  /* old SSE: before the POST is answered; with an error */
     const char *url;             /* NULL: the usual one */
+    const char *version;         /* what initialize answers, raw */
     const char *versions;        /* modern: a JSON list */
     const char *challenge;       /* of a 401 */
     const char *document;        /* the metadata of a login */
@@ -250,9 +251,9 @@ static inline void open_session(struct world *w, const struct request *r, uint32
     if (w->is_open_to_browsers)
         snprintf(fields + n, sizeof fields - n, "Access-Control-Allow-Origin: *\r\n");
     snprintf(body, sizeof body,
-        "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"protocolVersion\":\"2025-11-25\","
+        "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"protocolVersion\":%s,"
         "\"instructions\":\"%u\"}}",
-        r->id, w->tells_kind ? at : 0);
+        r->id, w->version ? w->version : "\"2025-11-25\"", w->tells_kind ? at : 0);
     answer(w, r->conn, "200 OK", fields, body);
 }
 

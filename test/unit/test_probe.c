@@ -284,6 +284,55 @@ static void test_rest(void **state)
     world_free(w);
 }
 
+/* --- logins --- */
+
+/* A protocol version that is none, or is no string, breaks nothing. */
+static void test_odd_versions(void **state)
+{
+    (void)state;
+    static const char *const VERSIONS[] = {"7", "null", "\"\"", "{}", "\"a\\u0007\\nb\"", "[\"x\"]",
+        "\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+        "aaa"
+        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+        "\""};
+    for (size_t i = 0; i < sizeof VERSIONS / sizeof *VERSIONS; i++) {
+        struct world deployment = {.version = VERSIONS[i]};
+        expect_args(&deployment, (struct lp_probe_args){0}, LP_SITUATION_one_process,
+            LP_AFFINITY_NOT_NEEDED);
+    }
+}
+
+static void test_login_metadata(void **state)
+{
+    (void)state;
+#define BEARER(rest) "WWW-Authenticate: Bearer " rest "\r\n"
+#define AT(url) BEARER("resource_metadata=\"" url "/.well-known/oauth-protected-resource/mcp\"")
+#define HERE "http://127.0.0.1:3000"
+    static const struct {
+        const char *challenge, *document;
+        enum lp_situation situation;
+    } ROWS[] = {
+        {NULL, NULL, LP_SITUATION_login},
+        {AT(HERE), NULL, LP_SITUATION_login},
+        {AT(HERE), "{\"resource\":\"" HERE "/mcp\"}", LP_SITUATION_login},
+        {AT(HERE), "{\"resource\":\"" HERE "/mcp/\"}", LP_SITUATION_login},
+        {AT(HERE), "{\"resource\":\"http:\\/\\/127.0.0.1:3000\\/mcp\"}", LP_SITUATION_login},
+        {AT(HERE), "{\"resource\":\"" HERE "/other\"}", LP_SITUATION_login_mismatch},
+        {AT(HERE), "{\"resource\":\"https://127.0.0.1:3000/mcp\"}", LP_SITUATION_login_mismatch},
+        {AT(HERE), "{\"resource\":7}", LP_SITUATION_login},
+        {AT(HERE), "{\"resource\":\"", LP_SITUATION_login},
+        {AT(HERE), "<html>", LP_SITUATION_login},
+        {AT("http://10.0.0.5:8000"), NULL, LP_SITUATION_login_mismatch},
+        {BEARER("resource_metadata=\"/relative\""), NULL, LP_SITUATION_login_mismatch},
+        {BEARER("resource_metadata=\""), NULL, LP_SITUATION_login_mismatch},
+    };
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        struct world deployment = {
+            .is_login = true, .challenge = ROWS[i].challenge, .document = ROWS[i].document};
+        expect_args(&deployment, (struct lp_probe_args){0}, ROWS[i].situation, LP_AFFINITY_UNKNOWN);
+    }
+}
+
 /* --- ends before the end --- */
 
 static void test_hurry(void **state)
@@ -302,6 +351,43 @@ static void test_hurry(void **state)
         assert_int_equal(w->live, lp_probe_seen(w->probe)->left);
         struct lp_verdict verdict = judged(w);
         check_report(w, &verdict);
+        world_free(w);
+    }
+}
+
+/* A long test that is broken off ends at once and deletes what it opened. */
+static void test_hurry_in_a_rest(void **state)
+{
+    (void)state;
+    for (uint32_t steps = 0; steps < 200; steps += 7) {
+        static const struct world DEPLOYMENT = {.law = ONE};
+        struct world *w = world_new(&DEPLOYMENT);
+        world_begin(w, (struct lp_probe_args){.calls = 2, .sessions = 2, .rest_s = 100});
+        while (!lp_probe_seen(w->probe)->idle.watched_s)
+            step(w);
+        for (uint32_t i = 0; i < steps && !w->is_over; i++)
+            step(w);
+        bool is_late = w->now_us > 95000000;
+        uint64_t begin_us = w->now_us;
+        lp_probe_hurry(w->probe);
+        lp_fetcher_settle(w->fetcher);
+        while (!w->is_over)
+            step(w);
+        assert_true(is_late || w->now_us - begin_us < 5000000);
+        assert_int_equal(w->live, lp_probe_seen(w->probe)->left);
+        world_free(w);
+    }
+}
+
+/* 5xx in between say nothing of rests. */
+static void test_noisy_rest(void **state)
+{
+    (void)state;
+    for (uint32_t seed = 0; seed < 20; seed++) {
+        struct world deployment = {.noise = 0.2, .seed = seed * 77};
+        struct world *w = probe_world(&deployment, (struct lp_probe_args){.rest_s = 10});
+        assert_int_equal(lp_probe_seen(w->probe)->idle.dead_s, 0);
+        assert_int_equal(w->live, lp_probe_seen(w->probe)->left);
         world_free(w);
     }
 }
@@ -339,6 +425,10 @@ int main(void)
         cmocka_unit_test(test_slow),
         cmocka_unit_test(test_rest),
         cmocka_unit_test(test_hurry),
+        cmocka_unit_test(test_odd_versions),
+        cmocka_unit_test(test_login_metadata),
+        cmocka_unit_test(test_hurry_in_a_rest),
+        cmocka_unit_test(test_noisy_rest),
         cmocka_unit_test(test_given_up),
     };
     return cmocka_run_group_tests_name("probe", tests, NULL, NULL);
