@@ -350,7 +350,7 @@ suite('the gateway as a process', () => {
 });
 
 suite('help', () => {
-  for (const command of ['gateway', 'demo', 'replica', 'probe', 'inspect', 'connect', 'status',
+  for (const command of ['gateway', 'sidecar', 'demo', 'replica', 'probe', 'inspect', 'connect', 'status',
     'config', 'key']) {
     test(`${command}: the same by --help, -h and help`, async () => {
       const { code, stdout } = await limpet([command, '--help']);
