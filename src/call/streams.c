@@ -42,9 +42,11 @@ static void fail_unknown(struct lp_call *call, const struct lp_client_failure *c
     struct lp_client_failure why = {.kind = LP_FAILURE_NETWORK,
         .error = cause ? cause->error : LP_EBROKEN,
         .reason = cause ? cause->reason : LP_REASON_upstream_broke};
-    why.sentence = lp_client_say(client,
-        "%.*s: the stream ended before the answer came; whether it was carried out is not known",
-        (int)call->method.len, call->method.ptr);
+    struct lp_span how = LP_SPAN("the stream ended before the answer came");
+    if (cause && cause->error == LP_ESYNTAX)
+        how = cause->sentence; /* no end but garbage, which is another trouble */
+    why.sentence = lp_client_say(client, "%.*s: %.*s; whether it was carried out is not known",
+        (int)call->method.len, call->method.ptr, (int)how.len, how.ptr);
     lp_call_fail(call, &why);
 }
 
