@@ -319,7 +319,7 @@ static enum page judge(const struct lp_admin *admin, const struct lp_head *head)
     enum page page = page_of_path(head);
     bool is_loopback = admin->args.conf->admin.is_loopback;
     bool is_open = page == PAGE_LIVE || page == PAGE_READY;
-    if (is_loopback && !lp_guard_allows(head))
+    if (is_loopback && lp_guard_judge(head, true, LP_SPAN("")))
         return PAGE_FORBIDDEN;
     if (!is_loopback && !is_open && page != PAGE_UNKNOWN)
         return PAGE_FORBIDDEN;

@@ -10,7 +10,7 @@
 #include "serve/sample.h"
 #include "wire/field.h"
 
-enum { SESSIONS_MAX = 1000000, CONN_MAX = LP_SAMPLE_CONNECTIONS_MAX + 16, WHY_MAX = 1024 };
+enum { SESSIONS_MAX = 1000000, CONN_MAX = LP_SERVER_CONNECTIONS_MAX + 16, WHY_MAX = 1024 };
 
 struct settings {
     struct lp_span host;
@@ -18,8 +18,8 @@ struct settings {
     const char *name;
     const char *path;
     uint32_t sessions;
-    enum lp_sample_mode mode;
-    enum lp_sample_replay replay;
+    enum lp_session_mode mode;
+    enum lp_server_replay replay;
     struct lp_owner owner;
 };
 
@@ -43,6 +43,7 @@ static int start_sample(struct replica *r, const struct settings *settings)
         .mode = settings->mode,
         .owner = lp_owner_span(&settings->owner),
         .replay = settings->replay,
+        .origins = lp_span_str(getenv("LIMPET_ALLOWED_ORIGINS")),
         .session_max = settings->sessions};
     lp_io_random(args.seed, sizeof args.seed);
     int err = lp_sample_new(&args, &r->sample);
@@ -102,7 +103,7 @@ static int serve(const struct settings *settings)
 
 static bool is_path(struct lp_span path)
 {
-    bool is_fine = path.len && path.len <= LP_SAMPLE_PATH_MAX && path.ptr[0] == '/';
+    bool is_fine = path.len && path.len <= LP_SERVER_PATH_MAX && path.ptr[0] == '/';
     for (size_t i = 0; i < path.len && is_fine; i++)
         is_fine = path.ptr[i] > ' ' && path.ptr[i] < 0x7F && path.ptr[i] != '?';
     return is_fine;
@@ -121,7 +122,7 @@ static int check(const struct settings *settings)
     return LP_EXIT_OK;
 }
 
-static int read_mode(const char *session, enum lp_sample_mode *ret_mode)
+static int read_mode(const char *session, enum lp_session_mode *ret_mode)
 {
     if (strcmp(session, "shared") == 0)
         return lp_app_fail(LP_EXIT_USAGE,
@@ -130,7 +131,7 @@ static int read_mode(const char *session, enum lp_sample_mode *ret_mode)
     if (!is_local && strcmp(session, "stateless") != 0)
         return lp_app_fail(LP_EXIT_USAGE,
             "--session: there is no mode \"%s\"; say --session local or stateless", session);
-    *ret_mode = is_local ? LP_SAMPLE_LOCAL : LP_SAMPLE_STATELESS;
+    *ret_mode = is_local ? LP_SESSIONS_LOCAL : LP_SESSIONS_STATELESS;
     return LP_EXIT_OK;
 }
 
@@ -157,7 +158,7 @@ static int read_replay(const char *replay, struct settings *settings)
             "--replay: there is no way \"%s\"; say --replay fly or fly-instance", replay);
     if (!settings->owner.len)
         return lp_app_fail(LP_EXIT_USAGE, "--replay needs an owner id; say --owner as well");
-    settings->replay = is_strict ? LP_SAMPLE_REPLAY_STRICT : LP_SAMPLE_REPLAY_PREFER;
+    settings->replay = is_strict ? LP_SERVER_REPLAY_STRICT : LP_SERVER_REPLAY_PREFER;
     return LP_EXIT_OK;
 }
 
@@ -174,7 +175,7 @@ static int read_session_flags(
 
 static int run(int argc, const char *const *argv)
 {
-    struct settings settings = {.name = "replica", .path = "/mcp", .sessions = LP_SAMPLE_SESSIONS};
+    struct settings settings = {.name = "replica", .path = "/mcp", .sessions = LP_SERVER_SESSIONS};
     const char *listen = "127.0.0.1:0";
     const char *sessions = NULL;
     const char *session = "local";

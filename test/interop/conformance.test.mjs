@@ -7,10 +7,13 @@ import path from 'node:path';
 import { suite, test } from 'node:test';
 import { folder, gateway } from '../system/lib/gateway.mjs';
 import { freePort } from '../system/lib/ports.mjs';
-import { MODULES, NODE, run } from '../system/lib/proc.mjs';
+import { LIMPET, MODULES, NODE, run, start } from '../system/lib/proc.mjs';
 import { conf, everything, urls } from '../system/lib/replicas.mjs';
 
 const CLI = path.join(MODULES, '@modelcontextprotocol/conformance/dist/index.js');
+// The library's server with the offer of conf_offer.h; built beside the tests.
+const CONF_SERVER = path.join(process.env.LIMPET_BUILD ?? path.dirname(LIMPET),
+  'test/interop/conf-server');
 const SCENARIOS = 32;
 const CHECKS = 44;
 
@@ -61,6 +64,22 @@ suite('conformance', { concurrency: false }, () => {
     const direct = await score(t, replicas[0].port);
     assert.equal(Object.keys(direct.summary).length, SCENARIOS, direct.text);
     assert.deepEqual(total(direct.summary), [CHECKS, 0]);
+    const limpet = await gateway(t, { replicas: urls(replicas) });
+    const through = await score(t, limpet.port);
+    assert.deepEqual(through.summary, direct.summary);
+    assert.deepEqual(through.checks, direct.checks);
+  });
+
+  test('the library\'s server passes everything, also three behind the gateway', async t => {
+    const replicas = await Promise.all(['c1', 'c2', 'c3'].map(async name => {
+      const proc = start(t, name, CONF_SERVER, ['0', name]);
+      const [, url] = await proc.says(/listening on (http:\S+)\n/);
+      return { url, port: new URL(url).port };
+    }));
+    const direct = await score(t, replicas[0].port);
+    assert.equal(Object.keys(direct.summary).length, SCENARIOS, direct.text);
+    const [passed, failed] = total(direct.summary);
+    assert.ok(passed >= CHECKS && failed === 0, direct.text);
     const limpet = await gateway(t, { replicas: urls(replicas) });
     const through = await score(t, limpet.port);
     assert.deepEqual(through.summary, direct.summary);

@@ -102,6 +102,38 @@ suite('where the owner id comes from', () => {
   });
 });
 
+suite('allowed origins', () => {
+  const asked = (url, origin) => post(url, initialize(), { origin });
+
+  test('LIMPET_ALLOWED_ORIGINS replaces the default', async t => {
+    const { url } = await replica(t, [],
+      { LIMPET_ALLOWED_ORIGINS: 'https://app.example, https://b.example' });
+    assert.equal((await asked(url, 'https://b.example')).status, 200);
+    for (const origin of ['https://evil.example', 'http://localhost', 'null']) {
+      assert.equal((await asked(url, origin)).status, 403);
+    }
+    const plain = await replica(t);
+    assert.equal((await asked(plain.url, 'http://localhost:6274')).status, 200);
+    assert.equal((await asked(plain.url, 'https://b.example')).status, 403);
+  });
+});
+
+suite('streams', () => {
+  test('a call whose connection is cut goes on, and Last-Event-ID brings the rest', async t => {
+    const { url } = await replica(t);
+    const session = await Session.open(url);
+    const call = await session.openPost(request(7, 'tools/call', { name: 'slow',
+      arguments: { ms: 600, steps: 3 }, _meta: { progressToken: 'p' } }));
+    await call.events.message(m => m.params?.progress === 1);
+    const [priming] = call.events.events;
+    assert.equal(priming.id, '1-0');
+    call.close();
+    const rest = await session.stream({ 'last-event-id': '1-1' });
+    await rest.events.ended();
+    assert.deepEqual(rest.events.messages.map(m => m.params?.progress ?? m.id), [2, 3, 7]);
+  });
+});
+
 // A balancer that picks at random and replays once, as the platform does. `replays` counts.
 async function platform(t, machines) {
   const names = Object.keys(machines);

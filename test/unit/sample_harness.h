@@ -30,6 +30,7 @@ struct peer {
 struct world {
     struct lp_shell shell;
     struct lp_sample *sample;
+    struct lp_server *server; /* in its place, with an offer of the test's own */
     struct peer peers[CONNS];
     uint64_t now_us;
     uint64_t timer_at_us;
@@ -90,7 +91,10 @@ static inline int64_t perform(void *ctx, const struct lp_action *action)
 static inline void tell(struct world *w, struct lp_event event)
 {
     event.mono_us = w->now_us;
-    lp_sample_event(w->sample, &event);
+    if (w->server)
+        lp_server_event(w->server, &event);
+    else
+        lp_sample_event(w->sample, &event);
 }
 
 /* Lets time pass, with every timer on its way. */
@@ -121,9 +125,25 @@ static inline void start(struct world *w, uint32_t session_max)
     start_as(w, (struct lp_sample_args){.session_max = session_max});
 }
 
+/* A server with that offer; further arguments as given. */
+static inline void start_server(
+    struct world *w, const struct lp_offer *offer, struct lp_server_args args)
+{
+    *w = (struct world){.now_us = 1000, .timer_at_us = UINT64_MAX};
+    w->shell = (struct lp_shell){w, perform};
+    args.shell = &w->shell;
+    args.offer = offer;
+    args.name = LP_SPAN("test");
+    args.version = LP_SPAN("1");
+    args.path = LP_SPAN("/mcp");
+    args.seed[0] = 9;
+    assert_int_equal(lp_server_new(&args, &w->server), 0);
+}
+
 static inline void finish(struct world *w)
 {
     lp_sample_free(w->sample);
+    lp_server_free(w->server);
     for (size_t i = 0; i < CONNS; i++)
         lp_buf_release(&w->peers[i].got);
 }

@@ -220,9 +220,7 @@ static void batches_belong_to_2025_03_26(void **state)
     struct client c = new_client(&w);
     const char *batch = "[{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"method\":\"ping\"},"
                         "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"},"
-                        "{\"jsonrpc\":\"2.0\",\"id\":4,\"result\":{}},7,"
-                        "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\",\"params\":{"
-                        "\"name\":\"slow\"}}]";
+                        "{\"jsonrpc\":\"2.0\",\"id\":4,\"result\":{}},7]";
     STATUS(post(&c, batch), "400");
     open_as(&c, INITIALIZE("2025-03-26"));
     const char *text = post(&c, batch);
@@ -230,7 +228,6 @@ static void batches_belong_to_2025_03_26(void **state)
     HAS(text,
         "[{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"result\":{}},{\"jsonrpc\":\"2.0\",\"id\":null,"
         "\"error\":{\"code\":-32600,");
-    HAS(text, ",{\"jsonrpc\":\"2.0\",\"id\":2,\"error\":{\"code\":-32602,");
     STATUS(post(&c, "[{\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}]"), "202");
     STATUS(post(&c, "[" INITIALIZE("2025-03-26") "]"), "400");
     char many[4096] = "[1";
@@ -254,7 +251,7 @@ static void slow_shows_progress(void **state)
     STATUS(text, "200");
     HAS(text, "content-type: text/event-stream\r\n");
     HAS(text, "x-accel-buffering: no\r\n");
-    LACKS(text, "data:");
+    HAS(text, "id: 1-0\nretry: 1000\ndata: \n\n");
     pass(&w, 300000);
     HAS(got(&w, conn), "\"params\":{\"progressToken\":\"p1\",\"progress\":1,\"total\":3}}\n\n");
     pass(&w, 300000);
@@ -322,14 +319,15 @@ static void the_get_stream_brings_notifications(void **state)
     const char *text = ask(&c, stream, "GET", NULL);
     STATUS(text, "200");
     HAS(text, "cache-control: no-cache, no-transform\r\n");
-    HAS(text, ": limpet replica\n\n");
+    HAS(text, ": limpet\n\n");
     STATUS(ask(&c, dial(&w), "GET", NULL), "409");
     HAS(post(&c, CALL("1", "notify", "{\"count\":2}")), "\"sent 2\"");
     text = got(&w, stream);
-    HAS(text, "event: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\"");
+    HAS(text,
+        "event: message\nid: 0-1\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\"");
     HAS(text, "{\"replica\":\"blue\",\"number\":2}");
     pass(&w, 15 * SECOND);
-    HAS(got(&w, stream), ": limpet replica\n\n");
+    HAS(got(&w, stream), ": limpet\n\n");
 #define LEVEL(name)                                                                                \
     "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"logging/setLevel\",\"params\":{\"level\":" name "}}"
     HAS(post(&c, LEVEL("\"loud\"")), "\"code\":-32602");
@@ -568,7 +566,7 @@ static void connections_have_a_ceiling(void **state)
     struct world w;
     start(&w, 0);
     lp_id last = 0;
-    for (int i = 0; i < LP_SAMPLE_CONNECTIONS_MAX; i++)
+    for (int i = 0; i < LP_SERVER_CONNECTIONS_MAX; i++)
         last = dial(&w);
     assert_true(peer_of(&w, last)->is_open);
     lp_id over = dial(&w);
@@ -597,7 +595,7 @@ static void an_unread_stream_costs_one_backlog(void **state)
         tell(&w, (struct lp_event){.kind = LP_EV_DRAINED, .conn = stream});
         kept += peer->drain.len;
     }
-    assert_in_range(kept, 65536, 140000);
+    assert_in_range(kept, 65536, 1200000);
     finish(&w);
 }
 
@@ -682,15 +680,6 @@ static void odd_arguments_are_refused_in_words(void **state)
         CALL("1", "echo", "{\"message\":[\"x\"]}")};
     for (size_t i = 0; i < sizeof odd / sizeof *odd; i++)
         HAS(post(&c, odd[i]), "\"code\":-32602");
-    char call[1024];
-    char id[300];
-    memset(id, '7', sizeof id - 1);
-    id[sizeof id - 1] = '\0';
-    snprintf(call, sizeof call,
-        "{\"jsonrpc\":\"2.0\",\"id\":\"%s\",\"method\":\"tools/call\",\"params\":{\"name\":"
-        "\"slow\"}}",
-        id);
-    HAS(post(&c, call), "256 bytes");
     HAS(post(&c, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"logging/setLevel\"}"), "-32602");
     finish(&w);
 }
@@ -779,17 +768,45 @@ static void loopback_names_are_known(void **state)
         assert_false(lp_guard_is_loopback_host(lp_span_str(bad[i])));
 }
 
-static void origins_must_be_loopback_too(void **state)
+static void origins_are_judged(void **state)
 {
+    static const struct {
+        const char *host, *origin, *origins;
+        bool is_loopback;
+        enum lp_reason why;
+    } ROWS[] = {
+        {NULL, NULL, "", true, LP_REASON_none},
+        {"localhost:80", NULL, "", true, LP_REASON_none},
+        {"evil.example", NULL, "", true, LP_REASON_host_refused},
+        {"evil.example", NULL, "", false, LP_REASON_none},
+        {NULL, "http://[::1]:99", "", true, LP_REASON_none},
+        {NULL, "null", "", true, LP_REASON_origin_refused},
+        {NULL, "http://evil.example", "", true, LP_REASON_origin_refused},
+        {NULL, "", "", true, LP_REASON_origin_refused},
+        {NULL, "localhost", "", true, LP_REASON_origin_refused},
+        {"mcp.example:8080", "https://mcp.example:8080", "", false, LP_REASON_none},
+        {"mcp.example", "https://other.example", "", false, LP_REASON_origin_refused},
+        {"mcp.example", "null", "", false, LP_REASON_origin_refused},
+        {NULL, "https://mcp.example", "", false, LP_REASON_origin_refused},
+        {"", "https://", "", false, LP_REASON_origin_refused},
+        {"mcp.example", "https://app.example", "https://x.example, https://app.example", false,
+            LP_REASON_none},
+        {"mcp.example", "https://mcp.example", "https://app.example", false,
+            LP_REASON_origin_refused},
+        {"localhost", "http://localhost", "https://app.example", true, LP_REASON_origin_refused},
+        {"localhost", "", ",", true, LP_REASON_origin_refused},
+        {"localhost", "null", "*", true, LP_REASON_none},
+    };
     (void)state;
-    static struct lp_head head;
-    assert_true(lp_guard_allows(&head));
-    lp_head_add(&head, LP_FIELD_ORIGIN, LP_SPAN("http://[::1]:99"));
-    assert_true(lp_guard_allows(&head));
-    const char *const bad[] = {"null", "http://evil.example", "", "localhost"};
-    for (size_t i = 0; i < 4; i++) {
-        head.fields[0].value = lp_span_str(bad[i]);
-        assert_false(lp_guard_allows(&head));
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        static struct lp_head head;
+        head.field_count = 0;
+        if (ROWS[i].host)
+            lp_head_add(&head, LP_FIELD_HOST, lp_span_str(ROWS[i].host));
+        if (ROWS[i].origin)
+            lp_head_add(&head, LP_FIELD_ORIGIN, lp_span_str(ROWS[i].origin));
+        if (lp_guard_judge(&head, ROWS[i].is_loopback, lp_span_str(ROWS[i].origins)) != ROWS[i].why)
+            fail_msg("row %zu", i);
     }
 }
 
@@ -858,7 +875,7 @@ int main(void)
         cmocka_unit_test(other_events_are_nothing_to_it),
         cmocka_unit_test(the_idle_time_is_as_set),
         cmocka_unit_test(loopback_names_are_known),
-        cmocka_unit_test(origins_must_be_loopback_too),
+        cmocka_unit_test(origins_are_judged),
         cmocka_unit_test(members_are_spans_of_the_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

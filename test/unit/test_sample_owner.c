@@ -14,7 +14,7 @@ static const char *ask_as(struct client *c, const char *method, const char *sess
     return ask(c, dial(c->world), method, is_post ? CALL("\"x\"", "whoami", "{}") : NULL);
 }
 
-static void start_owner(struct world *w, enum lp_sample_replay replay)
+static void start_owner(struct world *w, enum lp_server_replay replay)
 {
     struct lp_sample_args args = {.replay = replay};
     args.owner = LP_SPAN("m1");
@@ -25,7 +25,7 @@ static void ids_begin_with_the_owner(void **state)
 {
     (void)state;
     struct world w;
-    start_owner(&w, LP_SAMPLE_REPLAY_OFF);
+    start_owner(&w, LP_SERVER_REPLAY_OFF);
     struct client c = new_client(&w);
     assert_memory_equal(c.session, "m1.", 3);
     assert_int_equal(strlen(c.session), 39);
@@ -43,11 +43,11 @@ static void expect_replay(const char *text, const char *value)
 static void another_owners_session_is_replayed(void **state)
 {
     static const struct {
-        enum lp_sample_replay replay;
+        enum lp_server_replay replay;
         const char *value;
     } ROWS[] = {
-        {LP_SAMPLE_REPLAY_PREFER, "fly-replay: prefer_instance=m2;timeout=5s\r\n"},
-        {LP_SAMPLE_REPLAY_STRICT, "fly-replay: instance=m2\r\n"},
+        {LP_SERVER_REPLAY_PREFER, "fly-replay: prefer_instance=m2;timeout=5s\r\n"},
+        {LP_SERVER_REPLAY_STRICT, "fly-replay: instance=m2\r\n"},
     };
     (void)state;
     for (size_t i = 0; i < 2; i++) {
@@ -79,7 +79,7 @@ static void who_is_not_replayed_is_lost(void **state)
         "fly-replay-src: instance=m3\r\n", "fly-replay-failed: instance=m2\r\n"};
     (void)state;
     struct world w;
-    start_owner(&w, LP_SAMPLE_REPLAY_PREFER);
+    start_owner(&w, LP_SERVER_REPLAY_PREFER);
     struct client c = {.world = &w};
     for (size_t j = 0; j < 3; j++) {
         c.extra = NULL;
@@ -100,10 +100,10 @@ static void without_replay_or_owner_nothing_is_replayed(void **state)
     (void)state;
     for (int with_owner = 0; with_owner < 2; with_owner++) {
         struct world w;
-        struct lp_sample_args args = {.replay = LP_SAMPLE_REPLAY_PREFER};
+        struct lp_sample_args args = {.replay = LP_SERVER_REPLAY_PREFER};
         if (with_owner) {
             args.owner = LP_SPAN("m1");
-            args.replay = LP_SAMPLE_REPLAY_OFF;
+            args.replay = LP_SERVER_REPLAY_OFF;
         }
         start_as(&w, args);
         struct client c = {.world = &w};
@@ -117,7 +117,7 @@ static void initialize_is_always_answered_here(void **state)
 {
     (void)state;
     struct world w;
-    start_owner(&w, LP_SAMPLE_REPLAY_PREFER);
+    start_owner(&w, LP_SERVER_REPLAY_PREFER);
     struct client c = {.world = &w};
     snprintf(c.session, sizeof c.session, "%s", OTHERS);
     const char *text = post(&c, INITIALIZE("2025-11-25"));
@@ -139,7 +139,7 @@ static void long_bodies_are_not_replayed(void **state)
     };
     (void)state;
     struct world w;
-    start_owner(&w, LP_SAMPLE_REPLAY_PREFER);
+    start_owner(&w, LP_SERVER_REPLAY_PREFER);
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
         char text[512];
         int n = snprintf(text, sizeof text,
@@ -169,7 +169,7 @@ static void bad_owners_are_refused(void **state)
 
 static void start_stateless(struct world *w)
 {
-    start_as(w, (struct lp_sample_args){.mode = LP_SAMPLE_STATELESS});
+    start_as(w, (struct lp_sample_args){.mode = LP_SESSIONS_STATELESS});
 }
 
 static void the_first_request_may_be_any(void **state)

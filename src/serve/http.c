@@ -1,0 +1,454 @@
+/* Requests: which one is it, and what does it get (wire document 4, 2.3).
+ *
+ * The head decides all it can (path, method, Host, type, token, session); the body is gathered up
+ * to its limit and judged whole. How answers leave is respond.c's and channel.c's, what the
+ * messages mean is rpc.c's. */
+#include "base/error.h"
+#include "mcp/replay.h"
+#include "serve/guard.h"
+#include "serve/server_priv.h"
+
+/* --- birth and death of a request --- */
+
+struct lp_request *lp_request_get(const struct lp_server *server, lp_id id)
+{
+    return lp_slab_get(&server->requests, id);
+}
+
+static struct lp_request *new_request(struct lp_server *server, struct lp_stream s)
+{
+    lp_id id;
+    struct lp_request *r = lp_slab_new(&server->requests, &id);
+    if (!r)
+        return NULL;
+    r->id = id;
+    r->stream = s;
+    r->timer = (struct lp_timer){.kind = LP_TIMER_SERVER_REQUEST, .owner = id};
+    lp_buf_init(&r->in, LP_SERVER_BODY_MAX);
+    lp_out_init(&r->out);
+    lp_link_set_tag(&server->links, s.link, id);
+    return r;
+}
+
+void lp_request_free(struct lp_server *server, struct lp_request *r)
+{
+    lp_id channel = r->channel;
+    lp_heap_cancel(&server->timers, &r->timer);
+    lp_buf_release(&r->in);
+    lp_out_release(&r->out);
+    lp_slab_free(&server->requests, r->id);
+    lp_channel_detach(server, channel);
+}
+
+static void forget(struct lp_server *server, lp_id id)
+{
+    struct lp_request *r = lp_request_get(server, id);
+    if (r)
+        lp_request_free(server, r);
+}
+
+void lp_request_timer(struct lp_server *server, lp_id id)
+{
+    struct lp_request *r = lp_request_get(server, id);
+    const struct lp_channel *ch = r ? lp_channel_get(server, r->channel) : NULL;
+    if (!ch || r->state != LP_REQUEST_STREAM)
+        return;
+    /* Without memory for the timer there is no further comment. */
+    (void)!lp_heap_set(&server->timers, &r->timer, server->now_us + LP_SERVER_COMMENT_US);
+    if (ch->offset == 0) /* only between events; a reader who takes nothing is link's business */
+        (void)lp_link_send_body(&server->links, r->stream, LP_SPAN(": limpet\n\n"));
+}
+
+/* --- which session --- */
+
+/* The id is another owner's, and the platform can bring the request there: once, never twice. */
+static bool is_to_be_replayed(const struct lp_server *server, const struct lp_request *r)
+{
+    return server->args.replay != LP_SERVER_REPLAY_OFF && r->has_session_header &&
+        r->whose == LP_WHOSE_OTHERS && !r->was_replayed;
+}
+
+/* Why a request without a session of this process gets none. */
+static enum lp_reason reason_without_session(const struct lp_request *r)
+{
+    if (!r->has_session_header)
+        return LP_REASON_missing_session;
+    if (r->whose == LP_WHOSE_OTHERS)
+        return r->was_replayed ? LP_REASON_session_passed_on : LP_REASON_session_no_replica;
+    return r->whose == LP_WHOSE_OURS ? LP_REASON_session_lost : LP_REASON_session_no_owner;
+}
+
+/* The session of a request that must have one; NULL when it was answered instead. */
+static struct lp_session *demand_session(
+    struct lp_server *server, struct lp_request *r, struct lp_span message_id)
+{
+    struct lp_session *session = NULL;
+    if (r->has_session_header && r->whose == LP_WHOSE_OURS)
+        session = lp_session_find(server, r->key, r->principal);
+    if (session) {
+        r->session = session->id;
+        return session;
+    }
+    if (is_to_be_replayed(server, r))
+        lp_respond_replay(server, r);
+    else
+        lp_respond_refuse(server, r, reason_without_session(r), message_id);
+    return NULL;
+}
+
+/* --- GET and DELETE --- */
+
+static void on_get(struct lp_server *server, struct lp_request *r)
+{
+    struct lp_session *session = demand_session(server, r, LP_SPAN(""));
+    if (!session)
+        return;
+    if (!r->wants_sse) {
+        lp_respond_refuse_with(
+            server, r, 406, "Not Acceptable: Client must accept text/event-stream");
+        return;
+    }
+    struct lp_channel *ch = lp_channel_find(session, r);
+    if (!ch) {
+        r->has_event_id = false; /* an unknown one replays nothing (cases RES-02) */
+        ch = lp_channel_standalone(server, session);
+    }
+    if (!ch)
+        lp_respond_refuse(server, r, LP_REASON_out_of_memory, LP_SPAN(""));
+    else if (ch->request && !r->has_event_id)
+        lp_respond_refuse_with(
+            server, r, 409, "Conflict: Only one SSE stream is allowed per session");
+    else
+        lp_channel_attach(server, ch, r);
+}
+
+static void on_delete(struct lp_server *server, struct lp_request *r)
+{
+    struct lp_session *session = demand_session(server, r, LP_SPAN(""));
+    if (!session)
+        return;
+    lp_session_end(server, session);
+    lp_respond_json(server, r, 200);
+}
+
+/* --- POST --- */
+
+static void on_initialize(
+    struct lp_server *server, struct lp_request *r, const struct lp_envelope *env)
+{
+    struct lp_message m = {.env = env, .text = lp_buf_span(&r->in)};
+    if (server->args.mode == LP_SESSIONS_LOCAL) {
+        m.session = lp_session_new(server, r->principal);
+        if (!m.session) {
+            lp_respond_refuse(server, r, LP_REASON_over_capacity, env->id);
+            return;
+        }
+        r->session = m.session->id;
+    }
+    lp_rpc_initialize(server, &m, &r->out);
+    lp_respond_json(server, r, 200);
+}
+
+/* What came may be answered later: the client has to see that it is being worked on. */
+static void settle(struct lp_server *server, lp_id channel)
+{
+    struct lp_channel *ch = lp_channel_get(server, channel);
+    if (ch && !ch->is_over)
+        lp_channel_begin_sse(server, ch);
+}
+
+/* Messages of a session, or of nobody's in particular. */
+static void on_messages(struct lp_server *server, struct lp_request *r, struct lp_message *m)
+{
+    const struct lp_envelope *env = m->env;
+    bool is_one_way = !env->is_batch && (env->method == LP_RPC_NONE || !env->has_id);
+    lp_id id = r->id;
+    if (is_one_way) {
+        if (m->session)
+            lp_session_hold(server, m->session);
+        lp_id session = m->session ? m->session->id : 0;
+        lp_rpc_message(server, m);
+        lp_session_release(server, session);
+        lp_respond_json(server, lp_request_get(server, id), 202);
+        return;
+    }
+    struct lp_channel *ch = lp_channel_new(server, m->session, r);
+    if (!ch) {
+        lp_respond_refuse(server, r, LP_REASON_out_of_memory, env->id);
+        return;
+    }
+    ch->is_batch = env->is_batch;
+    m->channel = ch->id;
+    if (env->is_batch)
+        lp_rpc_batch(server, m);
+    else
+        lp_rpc_message(server, m);
+    lp_channel_release(server, m->channel);
+    settle(server, m->channel);
+}
+
+static void on_message(
+    struct lp_server *server, struct lp_request *r, const struct lp_envelope *env)
+{
+    struct lp_message m = {.env = env, .text = lp_buf_span(&r->in)};
+    bool takes_batch = r->takes_batch;
+    if (server->args.mode == LP_SESSIONS_LOCAL) {
+        m.session =
+            demand_session(server, r, env->has_id && !env->is_batch ? env->id : LP_SPAN(""));
+        if (!m.session)
+            return;
+        takes_batch = strcmp(m.session->version, "2025-03-26") == 0;
+    }
+    if (env->is_batch && !takes_batch)
+        lp_respond_refuse(server, r, LP_REASON_bad_batch, LP_SPAN(""));
+    else
+        on_messages(server, r, &m);
+}
+
+static void on_post(struct lp_server *server, struct lp_request *r)
+{
+    struct lp_envelope env;
+    int err = lp_envelope_scan(lp_buf_span(&r->in), &env);
+    bool is_message = env.is_object &&
+        (env.method != LP_RPC_NONE || env.has_result || env.has_error) &&
+        (!env.has_id || env.id_is_valid);
+    if (err == LP_ESYNTAX || err == LP_ELIMIT)
+        lp_respond_refuse(server, r, LP_REASON_bad_json, LP_SPAN(""));
+    else if (err || (!env.is_batch && !is_message))
+        lp_respond_refuse(server, r, LP_REASON_bad_message, LP_SPAN(""));
+    else if (env.is_batch && (env.batch_is_empty || env.batch_has_initialize))
+        lp_respond_refuse(server, r, LP_REASON_bad_batch, LP_SPAN(""));
+    else if (env.method == LP_RPC_INITIALIZE && env.has_id)
+        on_initialize(server, r, &env);
+    else
+        on_message(server, r, &env);
+}
+
+/* --- heads --- */
+
+static void take_session_header(
+    struct lp_server *server, struct lp_request *r, const struct lp_head *head)
+{
+    struct lp_span owner;
+    const struct lp_field *field = lp_head_find(head, LP_FIELD_MCP_SESSION_ID, NULL);
+    r->has_session_header = field != NULL;
+    if (!field)
+        return;
+    r->whose = lp_session_id_judge(server->args.owner, field->value, &r->key, &owner);
+    if (r->whose == LP_WHOSE_OTHERS) {
+        memcpy(r->owner_room, owner.ptr, owner.len);
+        r->owner = lp_span(r->owner_room, owner.len);
+    }
+    r->was_replayed = lp_head_find(head, LP_FIELD_FLY_REPLAY_SRC, NULL) ||
+        lp_head_find(head, LP_FIELD_FLY_REPLAY_FAILED, NULL);
+}
+
+/* "<channel>-<event>", as channel.c writes them; anything else is no event of ours. */
+static void take_event_id(struct lp_request *r, const struct lp_head *head)
+{
+    uint64_t channel;
+    struct lp_span rest = lp_head_value(head, LP_FIELD_LAST_EVENT_ID);
+    struct lp_span first = lp_span_split(rest, '-', &rest);
+    r->has_event_id = rest.ptr && lp_span_to_u64(first, &channel) && channel <= UINT32_MAX &&
+        lp_span_to_u64(rest, &r->event_number);
+    if (r->has_event_id)
+        r->event_channel = (uint32_t)channel;
+}
+
+static bool is_json(const struct lp_head *head)
+{
+    struct lp_span rest = lp_head_value(head, LP_FIELD_CONTENT_TYPE);
+    struct lp_span type = lp_span_trim(lp_span_split(rest, ';', &rest));
+    return lp_span_ieq(type, LP_SPAN("application/json"));
+}
+
+static bool path_is_ours(const struct lp_server *server, const struct lp_head *head)
+{
+    struct lp_span query;
+    return lp_span_eq(lp_span_split(head->target, '?', &query), server->args.path);
+}
+
+static bool version_is_fine(const struct lp_head *head)
+{
+    const struct lp_field *field = lp_head_find(head, LP_FIELD_MCP_PROTOCOL_VERSION, NULL);
+    return !field || lp_rpc_version(field->value);
+}
+
+/* Without a session only the header tells; without it, it is 2025-03-26 (wire document 5). */
+static bool takes_batch(const struct lp_head *head)
+{
+    const struct lp_field *field = lp_head_find(head, LP_FIELD_MCP_PROTOCOL_VERSION, NULL);
+    return !field || lp_span_eq(field->value, LP_SPAN("2025-03-26"));
+}
+
+/* The token of the Authorization field; empty when there is none. */
+static struct lp_span bearer_token(const struct lp_head *head)
+{
+    struct lp_span rest = lp_head_value(head, LP_FIELD_AUTHORIZATION);
+    struct lp_span scheme = lp_span_split(rest, ' ', &rest);
+    return lp_span_ieq(scheme, LP_SPAN("Bearer")) ? lp_span_trim(rest) : LP_SPAN("");
+}
+
+static bool is_allowed_method(const struct lp_server *server, enum lp_method method)
+{
+    bool has_sessions = server->args.mode == LP_SESSIONS_LOCAL;
+    return method == LP_METHOD_POST ||
+        (has_sessions && (method == LP_METHOD_GET || method == LP_METHOD_DELETE));
+}
+
+/* What the head alone refuses, or LP_REASON_none. */
+static enum lp_reason judge_head(
+    struct lp_server *server, struct lp_request *r, const struct lp_head *head)
+{
+    const struct lp_server_args *args = &server->args;
+    bool is_loopback = lp_link_facts(&server->links, r->stream.link).is_loopback;
+    enum lp_reason why = lp_guard_judge(head, is_loopback, args->origins);
+    if (why)
+        return why;
+    if (!path_is_ours(server, head))
+        return LP_REASON_unknown_path;
+    if (!is_allowed_method(server, head->method))
+        return LP_REASON_method_not_allowed;
+    if (args->bearer && !args->bearer(args->bearer_ctx, bearer_token(head), &r->principal))
+        return LP_REASON_challenged;
+    if (head->method == LP_METHOD_POST && !is_json(head))
+        return LP_REASON_bad_media_type;
+    if (head->body == LP_BODY_LENGTH && head->body_bytes > LP_SERVER_BODY_MAX)
+        return LP_REASON_body_too_large;
+    return LP_REASON_none;
+}
+
+/* The platform keeps no longer body to send again, and of a chunked one nobody knows ([S5]). */
+static bool is_over_replay(const struct lp_head *head)
+{
+    return head->body == LP_BODY_CHUNKED ||
+        (head->body == LP_BODY_LENGTH && head->body_bytes > LP_REPLAY_BODY_MAX);
+}
+
+static void take_head(struct lp_server *server, struct lp_request *r, const struct lp_head *head)
+{
+    struct lp_span accept = lp_head_value(head, LP_FIELD_ACCEPT);
+    r->wants_sse = lp_span_search(accept, LP_SPAN("text/event-stream")) < accept.len;
+    r->takes_batch = takes_batch(head);
+    r->method = head->method;
+    if (server->args.mode != LP_SESSIONS_LOCAL)
+        return;
+    take_session_header(server, r, head);
+    take_event_id(r, head);
+}
+
+static void on_head(void *ctx, uint64_t tag, struct lp_stream s, const struct lp_head *head)
+{
+    (void)tag;
+    struct lp_server *server = ctx;
+    struct lp_request *r = new_request(server, s);
+    if (!r) {
+        lp_link_abort(&server->links, s);
+        return;
+    }
+    take_head(server, r, head);
+    enum lp_reason why = judge_head(server, r, head);
+    if (why)
+        lp_respond_refuse(server, r, why, LP_SPAN(""));
+    else if (!version_is_fine(head))
+        lp_respond_refuse_with(server, r, 400,
+            "Bad Request: Unsupported protocol version (supported versions: " LP_SERVER_VERSIONS
+            ")");
+    else if (is_to_be_replayed(server, r) && is_over_replay(head))
+        lp_respond_refuse(server, r, LP_REASON_replay_too_large, LP_SPAN(""));
+    else if (head->expect_continue)
+        lp_link_continue(&server->links, s);
+}
+
+/* --- bodies and ends --- */
+
+static void on_body(void *ctx, uint64_t tag, struct lp_stream s, struct lp_span bytes)
+{
+    (void)s;
+    struct lp_server *server = ctx;
+    struct lp_request *r = lp_request_get(server, tag);
+    LP_ASSERT(r && r->state == LP_REQUEST_READING); /* an answer that is early ends the stream */
+    if (lp_buf_append(&r->in, bytes))
+        lp_respond_refuse(server, r, LP_REASON_body_too_large, LP_SPAN(""));
+}
+
+static void on_end(void *ctx, uint64_t tag, struct lp_stream s, bool whole)
+{
+    (void)s;
+    (void)whole;
+    struct lp_server *server = ctx;
+    struct lp_request *r = lp_request_get(server, tag);
+    LP_ASSERT(r && r->state == LP_REQUEST_READING);
+    if (r->method == LP_METHOD_GET)
+        on_get(server, r);
+    else if (r->method == LP_METHOD_DELETE)
+        on_delete(server, r);
+    else
+        on_post(server, r);
+}
+
+static void on_writable(void *ctx, uint64_t tag, struct lp_stream s)
+{
+    (void)s;
+    struct lp_server *server = ctx;
+    struct lp_request *r = lp_request_get(server, tag);
+    LP_ASSERT(r);
+    if (r->state == LP_REQUEST_SENDING)
+        lp_respond_push(server, tag);
+    else
+        lp_channel_pump(server, r->channel);
+}
+
+/* A client that leaves a call has not cancelled it (2025-03-26); one that leaves its GET stream has
+ * closed it. */
+static void on_left(void *ctx, uint64_t tag, struct lp_stream s)
+{
+    struct lp_server *server = ctx;
+    struct lp_request *r = lp_request_get(server, tag);
+    LP_ASSERT(r);
+    const struct lp_channel *ch = lp_channel_get(server, r->channel);
+    bool is_ending = r->state == LP_REQUEST_SENDING || (ch && ch->is_over);
+    if (is_ending)
+        return;
+    lp_link_abort(&server->links, s);
+    forget(server, tag);
+}
+
+static void on_reset(void *ctx, uint64_t tag, struct lp_stream s, enum lp_reason why)
+{
+    (void)s;
+    (void)why;
+    forget(ctx, tag);
+}
+
+static void on_refused(void *ctx, uint64_t tag, struct lp_stream s, enum lp_reason why)
+{
+    struct lp_server *server = ctx;
+    struct lp_request *r = lp_request_get(server, tag);
+    if (!r)
+        r = new_request(server, s);
+    if (r)
+        lp_respond_refuse(server, r, why, LP_SPAN(""));
+    else
+        lp_link_abort(&server->links, s);
+}
+
+static void on_closed(void *ctx, uint64_t tag, lp_id link, enum lp_reason why)
+{
+    (void)ctx;
+    (void)tag;
+    (void)link;
+    (void)why; /* a connection between two requests holds nothing of ours */
+}
+
+/* No `connected`: this server connects to nobody. */
+const struct lp_message_ops lp_server_ops = {
+    .head = on_head,
+    .body = on_body,
+    .end = on_end,
+    .writable = on_writable,
+    .left = on_left,
+    .reset = on_reset,
+    .refused = on_refused,
+    .closed = on_closed,
+};

@@ -1,0 +1,73 @@
+/* A call as its handler sees it (serve/server.h, lp_handler).
+ *
+ * Spans that come out of a call live until it is over. Functions that end it are the last thing
+ * that a handler does with it. */
+#ifndef LP_SERVE_JOB_H
+#define LP_SERVE_JOB_H
+
+#include "base/error.h"
+#include "serve/out.h"
+#include "serve/server.h"
+
+enum lp_level {
+    LP_LEVEL_DEBUG,
+    LP_LEVEL_INFO,
+    LP_LEVEL_NOTICE,
+    LP_LEVEL_WARNING,
+    LP_LEVEL_ERROR,
+    LP_LEVEL_CRITICAL,
+    LP_LEVEL_ALERT,
+    LP_LEVEL_EMERGENCY,
+    LP_LEVEL_count,
+};
+
+/* --- what was asked --- */
+
+/* The raw JSON of params, and of params.arguments; empty when not there. */
+struct lp_span lp_job_params(const struct lp_job *call);
+struct lp_span lp_job_arguments(const struct lp_job *call);
+/* resources/read: the address that was asked for, decoded; and what stands for {name} in it. */
+struct lp_span lp_job_uri(const struct lp_job *call);
+struct lp_span lp_job_variable(const struct lp_job *call, const char *name);
+/* The program's own bytes of the session (session_room_bytes, at first 0), or NULL where there is
+ * no session. They live as long as the session: not to be kept beyond the call. */
+void *lp_job_room(const struct lp_job *call);
+/* A pointer that the handler keeps with the call. */
+void lp_job_set_state(struct lp_job *call, void *state);
+void *lp_job_state(const struct lp_job *call);
+
+/* --- while it runs --- */
+
+/* notifications/progress, when the client gave a token and takes a stream; `total` 0: unknown. */
+void lp_job_progress(struct lp_job *call, uint64_t progress, uint64_t total);
+/* notifications/message on the call's own stream; `data` is raw JSON. Nothing below the session's
+ * level. */
+void lp_job_log(struct lp_job *call, enum lp_level level, const char *logger, struct lp_span data);
+/* The same on the session's GET stream. False: the level says no, or there is no such stream. */
+bool lp_job_log_session(
+    struct lp_job *call, enum lp_level level, const char *logger, struct lp_span data);
+/* `wake` follows after `us` microseconds. LP_ENOMEM. */
+LP_MUST int lp_job_wait(struct lp_job *call, uint64_t us);
+/* Asks the client: elicitation/create, sampling/createMessage, roots/list. `params` is raw JSON;
+ * `wake` follows with the reply or, after `timeout_us`, without. One question at a time.
+ * LP_EUNSUPPORTED: there is no session, or the client has not said that it can; LP_ENOT_FOUND: the
+ * client has no stream open on which to ask; LP_ELIMIT, LP_ENOMEM. */
+LP_MUST int lp_job_ask(
+    struct lp_job *call, const char *method, struct lp_span params, uint64_t timeout_us);
+/* Ends the connection of the call's stream, not the call: the client comes again for the rest
+ * (2025-11-25, wire document 6.1). Does nothing where the client could not. */
+void lp_job_poll(struct lp_job *call);
+
+/* --- how it ends --- */
+
+/* The result, raw JSON. */
+void lp_job_result(struct lp_job *call, struct lp_span result);
+/* The result that was written to `out`, which is released. When it did not fit: an error. */
+void lp_job_finish(struct lp_job *call, struct lp_out *out);
+/* A tool's result that is one text; and one that says what went wrong (isError). */
+void lp_job_text(struct lp_job *call, struct lp_span text);
+void lp_job_tool_error(struct lp_job *call, const char *text);
+/* A JSON-RPC error. */
+void lp_job_error(struct lp_job *call, int code, const char *message);
+
+#endif

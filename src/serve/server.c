@@ -1,0 +1,193 @@
+/* The server as a whole: events and timers in, its life and its end (serve/server.h).
+ *
+ * All connection business is link's; what the messages mean is in the files named in
+ * server_priv.h. At the end of every event the gathered output leaves and the next timer is set. */
+#include "serve/server.h"
+
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "serve/server_priv.h"
+
+enum { MINUTE_US = 60000000, TEXTS_MAX = 65536, RETRY_MS = 1000 };
+
+static const struct lp_link_limits LIMITS = {
+    .idle_us = 75000000, .request_us = 30000000, .stalled_us = MINUTE_US};
+
+static int copy_texts(struct lp_server *server)
+{
+    struct lp_server_args *args = &server->args;
+    struct lp_span *const texts[] = {&args->name, &args->version, &args->instructions, &args->path,
+        &args->owner, &args->origins, &args->resource_metadata};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        int err = texts[i]->len ? lp_arena_dup(&server->texts, *texts[i], texts[i]) : LP_OK;
+        if (err)
+            return err;
+    }
+    return LP_OK;
+}
+
+static int set_up(struct lp_server *server, const struct lp_server_args *args)
+{
+    server->args = *args;
+    server->shell = args->shell;
+    server->offer = args->offer;
+    if (!args->session_max)
+        server->args.session_max = LP_SERVER_SESSIONS;
+    if (!args->idle_us)
+        server->args.idle_us = 15ull * MINUTE_US;
+    if (!args->retry_ms)
+        server->args.retry_ms = RETRY_MS;
+    server->timer_at_us = UINT64_MAX;
+    server->sweep = (struct lp_timer){.kind = LP_TIMER_SERVER_SWEEP};
+    lp_arena_init(&server->texts, TEXTS_MAX);
+    lp_out_init(&server->scratch);
+    lp_heap_init(&server->timers);
+    lp_entropy_init(&server->entropy, args->seed);
+    lp_slab_init(&server->requests, sizeof(struct lp_request), LP_SERVER_CONNECTIONS_MAX);
+    lp_slab_init(&server->channels, sizeof(struct lp_channel), LP_SERVER_CALLS_MAX);
+    lp_slab_init(&server->calls, sizeof(struct lp_job), LP_SERVER_CALLS_MAX);
+    lp_slab_init(&server->sessions, sizeof(struct lp_session), server->args.session_max);
+    lp_map_init(&server->by_key);
+    lp_list_init(&server->idle);
+    lp_list_init(&server->finished);
+    int err = lp_links_init(&server->links, server->shell, &server->timers, &LIMITS);
+    return err ? err : copy_texts(server);
+}
+
+int lp_server_new(const struct lp_server_args *args, struct lp_server **ret)
+{
+    if (args->path.len > LP_SERVER_PATH_MAX || args->session_room_bytes > LP_SERVER_ROOM_MAX)
+        return LP_ETOO_LONG;
+    if (args->owner.len && !lp_owner_is_id(args->owner))
+        return LP_ESYNTAX;
+    struct lp_server *server = calloc(1, sizeof *server);
+    if (!server)
+        return LP_ENOMEM;
+    int err = set_up(server, args);
+    if (err) {
+        lp_server_free(server);
+        return err;
+    }
+    *ret = server;
+    return LP_OK;
+}
+
+void lp_server_free(struct lp_server *server)
+{
+    uint32_t cursor = 0;
+    lp_id id;
+    if (!server)
+        return;
+    lp_links_fini(&server->links);
+    for (struct lp_session *s; (s = lp_slab_next(&server->sessions, &cursor, &id));)
+        lp_session_end(server, s);
+    cursor = 0;
+    for (struct lp_request *r; (r = lp_slab_next(&server->requests, &cursor, &id));)
+        lp_request_free(server, r);
+    lp_slab_fini(&server->requests);
+    lp_slab_fini(&server->channels);
+    lp_slab_fini(&server->calls);
+    lp_slab_fini(&server->sessions);
+    lp_map_fini(&server->by_key);
+    lp_heap_fini(&server->timers);
+    lp_out_release(&server->scratch);
+    lp_arena_fini(&server->texts);
+    free(server);
+}
+
+uint32_t lp_server_session_count(const struct lp_server *server)
+{
+    return server->sessions.live_count;
+}
+
+static void perform(struct lp_server *server, const struct lp_action *action)
+{
+    server->shell->perform(server->shell->ctx, action);
+}
+
+static void on_accepted(struct lp_server *server, const struct lp_event *event)
+{
+    bool is_full = server->links.client_count >= LP_SERVER_CONNECTIONS_MAX;
+    if (is_full || server->stopping) {
+        struct lp_action close = {.kind = LP_ACT_CLOSE, .conn = event->conn};
+        close.u.close = LP_CLOSE_NOW;
+        perform(server, &close);
+        return;
+    }
+    if (lp_link_accept(&server->links, event, &lp_server_ops, server))
+        return; /* link has closed it */
+}
+
+static void on_timer(struct lp_server *server)
+{
+    server->timer_at_us = UINT64_MAX;
+    for (struct lp_timer *timer; (timer = lp_heap_due(&server->timers, server->now_us));) {
+        if (timer->kind == LP_TIMER_LINK)
+            lp_links_timer(&server->links, timer, server->now_us);
+        else if (timer->kind == LP_TIMER_SERVER_REQUEST)
+            lp_request_timer(server, timer->owner);
+        else if (timer->kind == LP_TIMER_SERVER_CALL)
+            lp_job_timer(server, timer->owner);
+        else
+            lp_session_sweep(server);
+    }
+}
+
+/* GET streams end at once, calls in progress are finished, idle connections close. */
+static void on_stop(struct lp_server *server)
+{
+    server->stopping = true;
+    uint32_t cursor = 0;
+    lp_id id;
+    for (struct lp_session *s; (s = lp_slab_next(&server->sessions, &cursor, &id));) {
+        struct lp_channel *ch = lp_channel_get(server, s->standalone);
+        if (ch)
+            lp_channel_kill(server, ch);
+    }
+    lp_links_stop(&server->links);
+}
+
+static void settle(struct lp_server *server)
+{
+    lp_links_flush(&server->links);
+    uint64_t next_us = lp_heap_next_us(&server->timers);
+    if (next_us != server->timer_at_us) {
+        struct lp_action timer = {.kind = LP_ACT_TIMER, .u.timer_at_us = next_us};
+        server->timer_at_us = next_us;
+        perform(server, &timer);
+    }
+    if (server->stopping && !server->stopped && server->links.client_count == 0) {
+        server->stopped = true;
+        perform(server, &(struct lp_action){.kind = LP_ACT_STOPPED});
+    }
+}
+
+void lp_server_event(struct lp_server *server, const struct lp_event *event)
+{
+    server->now_us = server->links.now_us = event->mono_us;
+    switch (event->kind) {
+    case LP_EV_ACCEPTED:
+        on_accepted(server, event);
+        break;
+    case LP_EV_CONNECTED:
+    case LP_EV_CONNECT_FAILED:
+    case LP_EV_READ:
+    case LP_EV_EOF:
+    case LP_EV_BROKEN:
+    case LP_EV_DRAINED:
+        lp_links_event(&server->links, event);
+        break;
+    case LP_EV_TIMER:
+        on_timer(server);
+        break;
+    case LP_EV_STOP:
+        on_stop(server);
+        break;
+    case LP_EV_MAIL:
+    case LP_EV_STORE_REPLY:
+    case LP_EV_CONFIG:
+        break;
+    }
+    settle(server);
+}

@@ -1,0 +1,297 @@
+/* Inside the MCP server: its objects, and what its files ask of each other.
+ *
+ *   server.c    events and timers in, the life of the whole
+ *   http.c      requests: head and body, which one is it
+ *   respond.c   how the answer to a request leaves
+ *   channel.c   streams of messages to a client: events, history, resumption
+ *   session.c   sessions: opened, found, pushed out, ended
+ *   rpc.c       JSON-RPC messages and batches
+ *   offer.c     lists of what is offered, and which handler a request means
+ *   job.c       calls in progress
+ *   tell.c      what the program tells its clients
+ *
+ * A request object is one HTTP exchange. A channel is where the answers and events for one POST (or
+ * for a session as a whole: the standalone one) go; it may outlive the request that carries it. Its
+ * calls belong to it. Whatever can die in between is named by id, and looked up again after each
+ * call of the program's. */
+#ifndef LP_SERVE_SERVER_PRIV_H
+#define LP_SERVE_SERVER_PRIV_H
+
+#include "base/arena.h"
+#include "base/list.h"
+#include "link/link.h"
+#include "mcp/entropy.h"
+#include "mcp/envelope.h"
+#include "serve/history.h"
+#include "serve/job.h"
+#include "serve/server.h"
+#include "serve/session_id.h"
+
+#define LP_SERVER_VERSIONS "2025-11-25, 2025-06-18, 2025-03-26"
+
+enum {
+    LP_TIMER_SERVER_REQUEST = 200, /* the next comment of a stream */
+    LP_TIMER_SERVER_CALL,          /* a call has waited, or asked, long enough */
+    LP_TIMER_SERVER_SWEEP,         /* the oldest idle session has reached its age */
+    LP_SERVER_COMMENT_US = 15000000,
+    LP_SERVER_CALLS_MAX = 16384,
+};
+
+enum lp_request_state {
+    LP_REQUEST_READING, /* the body is on its way */
+    LP_REQUEST_WAITING, /* its channel gathers the answer */
+    LP_REQUEST_SENDING, /* `out` is on its way */
+    LP_REQUEST_STREAM,  /* its channel sends events */
+};
+
+struct lp_request {
+    lp_id id;
+    struct lp_stream stream;
+    enum lp_request_state state;
+    enum lp_method method;
+    bool wants_sse;
+    bool has_session_header;
+    bool was_replayed;   /* by the platform, once already */
+    bool takes_batch;    /* by its version header; sessions know better */
+    enum lp_whose whose; /* of its session id */
+    struct lp_key key;   /* ours */
+    struct lp_key principal;
+    struct lp_span owner; /* another one's id, in `owner_room` */
+    char owner_room[LP_OWNER_MAX];
+    uint32_t event_channel; /* of Last-Event-ID */
+    uint64_t event_number;
+    bool has_event_id;
+    lp_id session; /* whose answer it gets; may be gone */
+    lp_id channel;
+    struct lp_buf in;
+    struct lp_out out;
+    struct lp_timer timer;
+};
+
+struct lp_channel {
+    lp_id id;
+    lp_id session;
+    lp_id request;   /* who carries it now; 0: nobody */
+    uint32_t number; /* within the session; the standalone one has 0 */
+    uint32_t open;   /* answers that are still to come, and 1 while its messages are read */
+    bool wants_sse;
+    bool is_sse; /* it has begun as events; before, answers gather in `out` */
+    bool keeps;  /* events have ids, and are kept for who comes again */
+    bool is_batch;
+    bool is_over;     /* no event follows */
+    bool is_finished; /* in the list of finished ones, or about to be freed */
+    bool failed;      /* an answer was lost for want of memory */
+    uint32_t answer_count;
+    uint64_t next; /* the event to be sent next */
+    size_t offset; /* of it, bytes that are sent */
+    struct lp_history history;
+    struct lp_buf in; /* the messages: the spans of its calls lie here */
+    struct lp_out out;
+    struct lp_list calls;
+    struct lp_list of_session;
+    struct lp_list finished;
+};
+
+struct lp_job {
+    lp_id id;
+    struct lp_server *server;
+    lp_id channel;
+    lp_id session;
+    struct lp_list of_channel;
+    const struct lp_handler *handler;
+    const struct lp_resource *resource;
+    struct lp_span message_id; /* raw tokens, in channel->in */
+    struct lp_span params;
+    struct lp_span token;
+    struct lp_buf uri; /* decoded */
+    void *state;
+    struct lp_timer timer;
+    bool is_asking;
+    uint64_t nonce; /* of the question */
+};
+
+struct lp_session {
+    lp_id id;
+    struct lp_key key;
+    struct lp_key principal;
+    char text[LP_SESSION_ID_MAX];
+    size_t text_len;
+    const char *version;
+    void *room; /* the program's */
+    uint64_t used_us;
+    uint32_t busy; /* channels that hold it; 0: it is in the idle list */
+    uint32_t level;
+    uint32_t channel_count; /* ever, for their numbers */
+    bool can_elicit, can_sample, can_roots;
+    lp_id standalone;            /* the channel of its GET stream, or 0 */
+    struct lp_buf subscriptions; /* addresses, each with a 0 behind it */
+    struct lp_list channels;
+    struct lp_list idle;
+};
+
+struct lp_server {
+    const struct lp_shell *shell;
+    const struct lp_offer *offer;
+    struct lp_heap timers;
+    struct lp_links links;
+    struct lp_entropy entropy;
+    struct lp_slab requests;
+    struct lp_slab channels;
+    struct lp_slab calls;
+    struct lp_slab sessions;
+    struct lp_map by_key;
+    struct lp_list idle;     /* sessions nobody uses just now, longest idle first */
+    struct lp_list finished; /* channels, oldest first */
+    uint32_t finished_count;
+    size_t finished_bytes;
+    struct lp_timer sweep;
+    struct lp_head head;   /* for the heads of answers */
+    struct lp_out scratch; /* for one message */
+    struct lp_arena texts; /* copies of the texts in `args` */
+    struct lp_server_args args;
+    uint64_t now_us;
+    uint64_t timer_at_us;
+    bool stopping;
+    bool stopped;
+};
+
+/* --- http.c --- */
+
+extern const struct lp_message_ops lp_server_ops;
+
+struct lp_request *lp_request_get(const struct lp_server *server, lp_id id);
+/* Frees it; its channel is told that nobody carries it any more. */
+void lp_request_free(struct lp_server *server, struct lp_request *request);
+/* Time for a comment on its stream. */
+void lp_request_timer(struct lp_server *server, lp_id id);
+
+/* --- respond.c --- */
+
+/* Sends what is in request->out as the JSON body (none when it is empty), or 503 when it failed,
+ * and forgets the request when all has gone. */
+void lp_respond_json(struct lp_server *server, struct lp_request *request, uint16_t status);
+/* Gives what the peer takes of request->out. */
+void lp_respond_push(struct lp_server *server, lp_id id);
+/* The head of an event stream. */
+void lp_respond_sse(struct lp_server *server, struct lp_request *request);
+/* A refusal with the reason's status and text; an empty `message_id` is null. */
+void lp_respond_refuse(struct lp_server *server, struct lp_request *request, enum lp_reason why,
+    struct lp_span message_id);
+/* The same with a text of its own and code -32000. */
+void lp_respond_refuse_with(
+    struct lp_server *server, struct lp_request *request, uint16_t status, const char *message);
+/* Asks the platform to send the request once more, to the session's owner. */
+void lp_respond_replay(struct lp_server *server, struct lp_request *request);
+/* Ends an answer: whole when `is_whole`, else broken off; forgets the request. */
+void lp_respond_end(struct lp_server *server, struct lp_request *request, bool is_whole);
+
+/* --- channel.c --- */
+
+/* A channel for `request`, with a hold of 1; it takes request->in over. `session` NULL: none.
+ * NULL: no room. */
+struct lp_channel *lp_channel_new(
+    struct lp_server *server, struct lp_session *session, struct lp_request *request);
+/* The session's standalone channel, made when it is not there. NULL: no room. */
+struct lp_channel *lp_channel_standalone(struct lp_server *server, struct lp_session *session);
+struct lp_channel *lp_channel_get(const struct lp_server *server, lp_id id);
+/* The session's channel that has sent that event; NULL: it is not known (any more). */
+struct lp_channel *lp_channel_find(
+    const struct lp_session *session, const struct lp_request *request);
+/* From now on that GET request carries it; one that did before ends. */
+void lp_channel_attach(
+    struct lp_server *server, struct lp_channel *channel, struct lp_request *request);
+/* Its request is over. Without a history that ends the channel and its calls. */
+void lp_channel_detach(struct lp_server *server, lp_id id);
+/* Turns a POST's answer into events, when its client takes them. */
+void lp_channel_begin_sse(struct lp_server *server, struct lp_channel *channel);
+/* Sends one event, a JSON text; false: this client cannot get any, or there is no memory. */
+bool lp_channel_event(struct lp_server *server, struct lp_channel *channel, struct lp_span json);
+/* Adds the answer to one of its messages, what is in server->scratch. */
+void lp_channel_answer(struct lp_server *server, struct lp_channel *channel);
+/* One hold less; with the last one the answer is complete and leaves. */
+void lp_channel_release(struct lp_server *server, lp_id id);
+/* Sends what waits, as far as the peer takes it. */
+void lp_channel_pump(struct lp_server *server, lp_id id);
+/* Ends the connection, not the channel. */
+void lp_channel_poll(struct lp_server *server, struct lp_channel *channel);
+/* Ends it with its calls, and the request that carries it. */
+void lp_channel_kill(struct lp_server *server, struct lp_channel *channel);
+
+/* --- session.c: the only file that knows where sessions live --- */
+
+/* A new session, an idle one pushed out when there are too many; NULL when all are busy. */
+struct lp_session *lp_session_new(struct lp_server *server, struct lp_key principal);
+/* The principal's session with that key, or NULL. */
+struct lp_session *lp_session_find(
+    struct lp_server *server, struct lp_key key, struct lp_key principal);
+struct lp_session *lp_session_get(const struct lp_server *server, lp_id id);
+/* Ends it, with its streams and calls. */
+void lp_session_end(struct lp_server *server, struct lp_session *session);
+/* Somebody begins or ends to use the session; the last use is now. */
+void lp_session_hold(struct lp_server *server, struct lp_session *session);
+void lp_session_release(struct lp_server *server, lp_id id);
+/* Ends what has been idle for too long, and sets the timer for the rest. */
+void lp_session_sweep(struct lp_server *server);
+/* resources/subscribe and unsubscribe. LP_ELIMIT, LP_ENOMEM. */
+LP_MUST int lp_session_subscribe(struct lp_session *session, struct lp_span uri);
+void lp_session_unsubscribe(struct lp_session *session, struct lp_span uri);
+bool lp_session_is_subscribed(const struct lp_session *session, struct lp_span uri);
+
+/* --- rpc.c --- */
+
+/* One message, already scanned. */
+struct lp_message {
+    struct lp_session *session; /* NULL in a server without sessions */
+    lp_id channel;              /* where the answer goes; 0: none is due */
+    const struct lp_envelope *env;
+    struct lp_span text;
+};
+
+/* Handles one message; a request is answered on its channel, now or later. */
+void lp_rpc_message(struct lp_server *server, const struct lp_message *message);
+/* The messages of a batch (2025-03-26). */
+void lp_rpc_batch(struct lp_server *server, const struct lp_message *message);
+/* Writes the answer to `initialize` into `out`. */
+void lp_rpc_initialize(
+    struct lp_server *server, const struct lp_message *message, struct lp_out *out);
+/* Answers with a result, a JSON text, or with an error; an empty `id` is null. */
+void lp_rpc_result(
+    struct lp_server *server, lp_id channel, struct lp_span id, struct lp_span result);
+void lp_rpc_error(
+    struct lp_server *server, lp_id channel, struct lp_span id, int code, const char *text);
+/* Writes an error message. */
+void lp_rpc_write_error(struct lp_out *out, struct lp_span id, int code, const char *text);
+/* Whether this server speaks that version; its own text, or NULL. */
+const char *lp_rpc_version(struct lp_span version);
+/* "debug" and so on. */
+const char *lp_rpc_level(enum lp_level level);
+
+/* --- offer.c --- */
+
+/* Writes what this server offers: the members of `capabilities`. */
+void lp_offer_capabilities(const struct lp_offer *offer, struct lp_out *out);
+/* Answers a list, or begins the call that the message asks for; false: no such method is offered.
+ */
+bool lp_offer_message(struct lp_server *server, const struct lp_message *message);
+
+/* --- job.c --- */
+
+/* Begins a call on the message's channel. `resource` for resources/read, else NULL. */
+void lp_job_begin(struct lp_server *server, const struct lp_message *message,
+    const struct lp_handler *handler, const struct lp_resource *resource);
+/* Ends it without an answer; its channel is not told. */
+void lp_job_end(struct lp_server *server, struct lp_job *call);
+/* notifications/cancelled. */
+void lp_job_cancel(const struct lp_message *message);
+/* A response from the client. */
+void lp_job_reply(struct lp_server *server, const struct lp_message *message);
+/* The timer of a call has fired. */
+void lp_job_timer(struct lp_server *server, lp_id id);
+
+/* --- tell.c --- */
+
+/* Writes a log message into server->scratch. */
+void lp_tell_write_log(
+    struct lp_server *server, enum lp_level level, const char *logger, struct lp_span data);
+
+#endif

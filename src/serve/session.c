@@ -1,0 +1,160 @@
+/* Sessions: opened, found, pushed out, ended (wire document 4.4).
+ *
+ * The random bits of a session's id are its key (serve/session_id.h). A session is either busy (a
+ * call or its GET stream holds it) or in the idle list, whose front is the one to go when there are
+ * too many or its time is over. Invariant: busy is 0 exactly when it is in that list. */
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "serve/server_priv.h"
+
+struct lp_session *lp_session_get(const struct lp_server *server, lp_id id)
+{
+    return lp_slab_get(&server->sessions, id);
+}
+
+/* The oldest idle one makes room for a new one. */
+static bool make_room(struct lp_server *server)
+{
+    if (server->sessions.live_count < server->sessions.live_max)
+        return true;
+    if (lp_list_empty(&server->idle))
+        return false;
+    lp_session_end(server, LP_CONTAINER(server->idle.next, struct lp_session, idle));
+    return true;
+}
+
+static bool fill(struct lp_server *server, struct lp_session *session)
+{
+    uint32_t room_bytes = server->args.session_room_bytes;
+    lp_list_init(&session->idle);
+    lp_list_init(&session->channels);
+    lp_buf_init(&session->subscriptions, LP_SERVER_SUBSCRIPTIONS_BYTES);
+    lp_entropy_bytes(&server->entropy, (unsigned char *)&session->key, sizeof session->key);
+    session->text_len = lp_session_id_mint(server->args.owner, &session->key, session->text);
+    session->room = room_bytes ? calloc(1, room_bytes) : NULL;
+    return (session->room || !room_bytes) &&
+        lp_map_put(&server->by_key, session->key, session->id) == LP_OK;
+}
+
+struct lp_session *lp_session_new(struct lp_server *server, struct lp_key principal)
+{
+    lp_id id;
+    struct lp_session *session = NULL;
+    if (make_room(server))
+        session = lp_slab_new(&server->sessions, &id);
+    if (!session)
+        return NULL;
+    session->id = id;
+    session->principal = principal;
+    if (!fill(server, session)) {
+        free(session->room);
+        lp_slab_free(&server->sessions, id);
+        return NULL;
+    }
+    lp_session_hold(server, session);
+    lp_session_release(server, id);
+    return session;
+}
+
+struct lp_session *lp_session_find(
+    struct lp_server *server, struct lp_key key, struct lp_key principal)
+{
+    struct lp_session *session = lp_session_get(server, lp_map_get(&server->by_key, key));
+    return session && lp_key_eq(session->principal, principal) ? session : NULL;
+}
+
+void lp_session_hold(struct lp_server *server, struct lp_session *session)
+{
+    session->busy++;
+    session->used_us = server->now_us;
+    lp_list_remove(&session->idle);
+}
+
+void lp_session_release(struct lp_server *server, lp_id id)
+{
+    struct lp_session *session = lp_session_get(server, id);
+    if (!session)
+        return;
+    LP_ASSERT(session->busy > 0);
+    session->used_us = server->now_us;
+    if (--session->busy == 0) {
+        lp_list_push_back(&server->idle, &session->idle);
+        lp_session_sweep(server);
+    }
+}
+
+void lp_session_end(struct lp_server *server, struct lp_session *session)
+{
+    lp_map_remove(&server->by_key, session->key);
+    lp_list_remove(&session->idle);
+    while (!lp_list_empty(&session->channels))
+        lp_channel_kill(
+            server, LP_CONTAINER(session->channels.next, struct lp_channel, of_session));
+    lp_list_remove(&session->idle);
+    lp_buf_release(&session->subscriptions);
+    free(session->room);
+    lp_slab_free(&server->sessions, session->id);
+}
+
+void lp_session_sweep(struct lp_server *server)
+{
+    while (!lp_list_empty(&server->idle)) {
+        struct lp_session *oldest = LP_CONTAINER(server->idle.next, struct lp_session, idle);
+        uint64_t at_us = oldest->used_us + server->args.idle_us;
+        if (at_us > server->now_us) {
+            /* A timer that was set for an older one comes too early and finds out. Without memory
+             * for it the sessions stay until they are pushed out, which is no harm. */
+            int err =
+                server->sweep.index ? LP_OK : lp_heap_set(&server->timers, &server->sweep, at_us);
+            (void)err;
+            return;
+        }
+        lp_session_end(server, oldest);
+    }
+}
+
+/* --- subscriptions --- */
+
+/* Where the address stands in the list; its length when it does not. */
+static size_t find_uri(const struct lp_session *session, struct lp_span uri)
+{
+    struct lp_span all = lp_buf_span(&session->subscriptions);
+    struct lp_span rest = all;
+    while (rest.len) {
+        size_t at = all.len - rest.len;
+        if (lp_span_eq(lp_span_split(rest, '\0', &rest), uri))
+            return at;
+    }
+    return all.len;
+}
+
+bool lp_session_is_subscribed(const struct lp_session *session, struct lp_span uri)
+{
+    return find_uri(session, uri) < session->subscriptions.len;
+}
+
+int lp_session_subscribe(struct lp_session *session, struct lp_span uri)
+{
+    char *room;
+    if (lp_session_is_subscribed(session, uri))
+        return LP_OK;
+    int err = lp_buf_reserve(&session->subscriptions, uri.len + 1, &room);
+    if (err)
+        return err;
+    memcpy(room, uri.ptr, uri.len);
+    room[uri.len] = '\0';
+    lp_buf_commit(&session->subscriptions, uri.len + 1);
+    return LP_OK;
+}
+
+void lp_session_unsubscribe(struct lp_session *session, struct lp_span uri)
+{
+    struct lp_buf *all = &session->subscriptions;
+    size_t at = find_uri(session, uri);
+    if (at == all->len)
+        return;
+    char *from = all->ptr + all->off + at;
+    memmove(from, from + uri.len + 1, all->len - at - uri.len - 1);
+    all->len -= uri.len + 1;
+}

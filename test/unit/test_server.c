@@ -1,0 +1,489 @@
+/* The MCP server with the offer of the conformance suite, driven through real HTTP bytes by a shell
+ * in memory: what it offers, questions to the client, subscriptions, tokens. */
+#include "../interop/conf_offer.h"
+#include "sample_harness.h"
+
+#define ASK(id, method, params)                                                                    \
+    "{\"jsonrpc\":\"2.0\",\"id\":" id ",\"method\":\"" method "\",\"params\":" params "}"
+#define INITIALIZE_WITH(capabilities)                                                              \
+    "{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\",\"params\":{\"protocolVersion\":"     \
+    "\"2025-11-25\",\"capabilities\":" capabilities "}}"
+#define CAN_ALL "{\"elicitation\":{},\"sampling\":{},\"roots\":{}}"
+
+static struct lp_offer whole_offer(void)
+{
+    static char name[] = "blue";
+    return conf_offer(name);
+}
+
+static struct client begin(struct world *w, struct lp_offer *offer)
+{
+    *offer = whole_offer();
+    start_server(w, offer, (struct lp_server_args){0});
+    struct client c = {.world = w};
+    open_as(&c, INITIALIZE_WITH(CAN_ALL));
+    return c;
+}
+
+/* --- lists and reads --- */
+
+static void initialize_tells_what_is_offered(void **state)
+{
+    (void)state;
+    struct world w;
+    struct lp_offer offer;
+    struct client c = begin(&w, &offer);
+    const char *text = open_as(&c, INITIALIZE("2025-06-18"));
+    HAS(text, "\"tools\":{\"listChanged\":true}");
+    HAS(text, "\"prompts\":{\"listChanged\":true}");
+    HAS(text, "\"resources\":{\"subscribe\":true,\"listChanged\":true}");
+    HAS(text, "\"completions\":{}");
+    HAS(text, "\"serverInfo\":{\"name\":\"test\",\"version\":\"1\"}}");
+    LACKS(text, "instructions");
+    finish(&w);
+    offer.lists_change = offer.has_subscriptions = false;
+    start_server(&w, &offer, (struct lp_server_args){.instructions = LP_SPAN("Ask \"me\"")});
+    c = (struct client){.world = &w};
+    text = open_as(&c, INITIALIZE("2025-06-18"));
+    HAS(text, "\"resources\":{\"subscribe\":false}");
+    HAS(text, "\"tools\":{}");
+    HAS(text, "\"instructions\":\"Ask \\\"me\\\"\"");
+    HAS(post(&c, ASK("1", "resources/subscribe", "{\"uri\":\"test://x\"}")), "-32601");
+    finish(&w);
+}
+
+static void lists_name_everything(void **state)
+{
+    (void)state;
+    struct world w;
+    struct lp_offer offer;
+    struct client c = begin(&w, &offer);
+    const char *text = post(&c, ASK("1", "tools/list", "{}"));
+    HAS(text, "{\"name\":\"whoami\",\"description\":\"who answered\",\"inputSchema\":");
+    HAS(text, ",\"title\":\"Who am I\"}]}");
+    text = post(&c, ASK("1", "resources/list", "{}"));
+    HAS(text, "{\"resources\":[{\"name\":\"static-text\",\"uri\":\"test://static-text\"");
+    HAS(text, "{\"name\":\"watched-resource\",\"uri\":\"test://watched-resource\",\"mimeType\"");
+    LACKS(text, "template");
+    text = post(&c, ASK("1", "resources/templates/list", "{}"));
+    HAS(text, "\"resourceTemplates\":[{\"name\":\"template\",\"uriTemplate\":");
+    text = post(&c, ASK("1", "prompts/list", "{}"));
+    HAS(text, "{\"name\":\"test_simple_prompt\",\"description\":\"simple\",\"arguments\":[]},");
+    finish(&w);
+}
+
+static void resources_are_read(void **state)
+{
+    (void)state;
+    struct world w;
+    struct lp_offer offer;
+    struct client c = begin(&w, &offer);
+    HAS(post(&c, ASK("1", "resources/read", "{\"uri\":\"test:\\/\\/static-text\"}")),
+        "\"uri\":\"test://static-text\",\"mimeType\":\"text/plain\",\"text\":");
+    HAS(post(&c, ASK("1", "resources/read", "{\"uri\":\"test://static-binary\"}")), "\"blob\":");
+    HAS(post(&c, ASK("1", "resources/read", "{\"uri\":\"test://template/4/data\"}")),
+        "Data for ID: 4");
+    HAS(post(&c, ASK("1", "resources/read", "{\"uri\":\"test://template/4/other\"}")), "-32002");
+    HAS(post(&c, ASK("1", "resources/read", "{}")), "-32602");
+    char call[4096];
+    char uri[2100];
+    memset(uri, 'u', sizeof uri - 1);
+    uri[sizeof uri - 1] = '\0';
+    snprintf(call, sizeof call, ASK("1", "resources/read", "{\"uri\":\"%s\"}"), uri);
+    HAS(post(&c, call), "2,048 bytes");
+    snprintf(call, sizeof call, ASK("1", "resources/subscribe", "{\"uri\":\"%s\"}"), uri);
+    HAS(post(&c, call), "2,048 bytes");
+    finish(&w);
+}
+
+static void prompts_and_completion_are_answered(void **state)
+{
+    (void)state;
+    struct world w;
+    struct lp_offer offer;
+    struct client c = begin(&w, &offer);
+    HAS(post(&c,
+            ASK("1", "prompts/get",
+                "{\"name\":\"test_prompt_with_arguments\",\"arguments\":{\"arg1\":\"x\",\"arg2\":"
+                "\"y\"}}")),
+        "arg1='x', arg2='y'");
+    HAS(post(&c,
+            ASK("1", "prompts/get",
+                "{\"name\":\"test_prompt_with_embedded_resource\",\"arguments\":{}}")),
+        "\"uri\":\"\"");
+    HAS(post(&c, ASK("1", "prompts/get", "{\"name\":\"none\"}")), "Unknown prompt");
+    HAS(post(&c, ASK("1", "prompts/get", "{}")), "Unknown prompt");
+    HAS(post(&c, ASK("1", "completion/complete", "{}")), "\"values\":[\"paris\"");
+    HAS(post(&c, ASK("1", "other/thing", "{}")), "-32601");
+    finish(&w);
+}
+
+static void what_is_not_offered_is_not_found(void **state)
+{
+    (void)state;
+    struct world w;
+    struct lp_offer offer = {0};
+    start_server(&w, &offer, (struct lp_server_args){0});
+    struct client c = {.world = &w};
+    LACKS(open_as(&c, INITIALIZE("2025-11-25")), "\"tools\"");
+    static const char *const methods[] = {"tools/list", "tools/call", "resources/list",
+        "resources/templates/list", "resources/read", "prompts/list", "prompts/get",
+        "completion/complete", "resources/unsubscribe"};
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
+        char body[256];
+        snprintf(body, sizeof body, ASK("1", "%s", "{\"name\":\"x\",\"uri\":\"y\"}"), methods[i]);
+        HAS(post(&c, body), "-32601");
+    }
+    finish(&w);
+}
+
+static void constant_tools_answer(void **state)
+{
+    (void)state;
+    struct world w;
+    struct lp_offer offer;
+    struct client c = begin(&w, &offer);
+    HAS(post(&c, CALL("1", "test_error_handling", "{}")), "\"isError\":true");
+    HAS(post(&c, CALL("1", "whoami", "{}")), "\"blue\"");
+    HAS(post(&c, CALL("1", "who\\u0061mi", "{}")), "\"blue\"");
+    lp_id conn = dial(&w);
+    HAS(ask(&c, conn, "POST", CALL("1", "test_tool_with_logging", "{}")), "execution started");
+    pass(&w, SECOND);
+    const char *text = got(&w, conn);
+    HAS(text, "{\"level\":\"info\",\"data\":\"Tool processing data\"}");
+    HAS(text, "\"done\"");
+    HAS(post(&c, ASK("1", "logging/setLevel", "{\"level\":\"error\"}")), "{}");
+    conn = dial(&w);
+    ask(&c, conn, "POST", CALL("1", "test_tool_with_logging", "{}"));
+    pass(&w, SECOND);
+    LACKS(got(&w, conn), "notifications/message");
+    conn = dial(&w);
+    ask(&c, conn, "POST", CALL("1", "test_tool_with_progress", "{}"));
+    pass(&w, SECOND);
+    LACKS(got(&w, conn), "progress\"");
+    finish(&w);
+}
+
+/* --- questions to the client --- */
+
+/* The id of the question in `text`, with its quotes. */
+static void question_id(const char *text, char id[64])
+{
+    const char *at = strstr(text, "{\"jsonrpc\":\"2.0\",\"id\":\"");
+    if (!at || sscanf(at, "{\"jsonrpc\":\"2.0\",\"id\":%40[^,]", id) != 1)
+        fail_msg("no question in: %s", text);
+}
+
+static const char *reply_to(struct client *c, const char *id, const char *rest)
+{
+    char body[512];
+    snprintf(body, sizeof body, "{\"jsonrpc\":\"2.0\",\"id\":%s,%s}", id, rest);
+    return post(c, body);
+}
+
+#define ACCEPT "\"result\":{\"action\":\"accept\",\"content\":{\"a\":1}}"
+
+static void a_question_goes_out_and_its_answer_comes_in(void **state)
+{
+    (void)state;
+    struct world w;
+    struct lp_offer offer;
+    char id[64];
+    struct client c = begin(&w, &offer);
+    lp_id conn = dial(&w);
+    const char *text = ask(&c, conn, "POST", CALL("7", "test_elicitation", "{\"message\":\"m\"}"));
+    HAS(text, "\"method\":\"elicitation/create\",\"params\":{\"message\":\"m\",");
+    question_id(text, id);
+    STATUS(reply_to(&c, id, ACCEPT), "202");
+    text = got(&w, conn);
+    HAS(text, "\"id\":7,\"result\":");
+    HAS(text, "action=accept, content={\\\"a\\\":1}");
+    HAS(text, "0\r\n\r\n");
+    STATUS(reply_to(&c, id, ACCEPT), "202");
+    assert_string_equal(got(&w, conn), "");
+    finish(&w);
+}
+
+static void only_the_right_answer_counts(void **state)
+{
+    (void)state;
+    struct world w;
+    struct lp_offer offer;
+    char id[64];
+    char wrong[64];
+    struct client c = begin(&w, &offer);
+    struct client other = {.world = &w};
+    open_as(&other, INITIALIZE_WITH(CAN_ALL));
+    lp_id conn = dial(&w);
+    question_id(ask(&c, conn, "POST", CALL("7", "test_elicitation", "{}")), id);
+    STATUS(reply_to(&other, id, ACCEPT), "202");
+    memcpy(wrong, id, sizeof id);
+    wrong[33] = wrong[33] == '0' ? '1' : '0';
+    STATUS(reply_to(&c, wrong, ACCEPT), "202");
+    memcpy(wrong, id, sizeof id);
+    wrong[3] = 'X';
+    STATUS(reply_to(&c, wrong, ACCEPT), "202");
+    memcpy(wrong, id, sizeof id);
+    wrong[17] = '_';
+    STATUS(reply_to(&c, wrong, ACCEPT), "202");
+    memcpy(wrong, id, sizeof id);
+    wrong[30] = 'X';
+    STATUS(reply_to(&c, wrong, ACCEPT), "202");
+    STATUS(reply_to(&c, "1", ACCEPT), "202");
+    STATUS(reply_to(&c, "12345678901234567890123456789012345", ACCEPT), "202");
+    STATUS(reply_to(&c, "\"0000000100000001-0000000000000000\"", ACCEPT), "202");
+    assert_string_equal(got(&w, conn), "");
+    STATUS(reply_to(&c, id, "\"result\":{\"action\":\"decline\"}"), "202");
+    HAS(got(&w, conn), "action=decline, content={}");
+    finish(&w);
+}
+
+static void a_refusal_or_silence_ends_the_question(void **state)
+{
+    (void)state;
+    struct world w;
+    struct lp_offer offer;
+    char id[64];
+    struct client c = begin(&w, &offer);
+    lp_id conn = dial(&w);
+    question_id(ask(&c, conn, "POST", CALL("7", "test_elicitation", "{}")), id);
+    STATUS(reply_to(&c, id, "\"error\":{\"code\":-1,\"message\":\"no\"}"), "202");
+    HAS(got(&w, conn), "\"text\":\"refused\"}],\"isError\":true");
+    conn = dial(&w);
+    ask(&c, conn, "POST", CALL("7", "test_elicitation", "{}"));
+    pass(&w, 6 * SECOND);
+    HAS(got(&w, conn), "\"text\":\"no answer\"");
+    conn = dial(&w);
+    question_id(ask(&c, conn, "POST", CALL("8", "test_elicitation", "{}")), id);
+    STATUS(post(&c,
+               "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{"
+               "\"requestId\":8}}"),
+        "202");
+    assert_string_equal(got(&w, conn), "0\r\n\r\n");
+    STATUS(reply_to(&c, id, ACCEPT), "202");
+    STATUS(post(&c,
+               "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{"
+               "\"requestId\":99}}"),
+        "202");
+    finish(&w);
+}
+
+static void sampling_and_roots_are_questions_too(void **state)
+{
+    (void)state;
+    struct world w;
+    struct lp_offer offer;
+    char id[64];
+    struct client c = begin(&w, &offer);
+    lp_id conn = dial(&w);
+    const char *text = ask(&c, conn, "POST", CALL("7", "test_sampling", "{\"prompt\":\"p\"}"));
+    HAS(text, "\"method\":\"sampling/createMessage\"");
+    question_id(text, id);
+    reply_to(&c, id, "\"result\":{\"content\":{\"type\":\"text\",\"text\":\"t\"}}");
+    HAS(got(&w, conn), "LLM response: t");
+    conn = dial(&w);
+    text = ask(&c, conn, "POST", CALL("7", "roots", "{}"));
+    HAS(text, "\"method\":\"roots/list\"}");
+    question_id(text, id);
+    reply_to(&c, id, "\"result\":{\"roots\":[]}");
+    HAS(got(&w, conn), "roots");
+    finish(&w);
+}
+
+static void only_who_can_is_asked(void **state)
+{
+    (void)state;
+    struct world w;
+    struct lp_offer offer;
+    struct client c = begin(&w, &offer);
+    open_as(&c, INITIALIZE_WITH("{}"));
+    static const char *const calls[] = {CALL("1", "test_elicitation", "{}"),
+        CALL("1", "test_sampling", "{}"), CALL("1", "roots", "{}")};
+    for (size_t i = 0; i < 3; i++)
+        HAS(post(&c, calls[i]), "\"isError\":true");
+    finish(&w);
+    start_server(&w, &offer, (struct lp_server_args){.mode = LP_SESSIONS_STATELESS});
+    c = (struct client){.world = &w};
+    HAS(post(&c, calls[0]), "\"isError\":true");
+    HAS(post(&c, ASK("1", "resources/subscribe", "{\"uri\":\"x\"}")), "\"result\":{}");
+    STATUS(reply_to(&c, "\"0000000100000001-0000000000000000\"", ACCEPT), "202");
+    finish(&w);
+}
+
+/* A client that takes no stream for its call is asked on its GET stream, if it has one. */
+static void a_question_finds_the_get_stream(void **state)
+{
+    (void)state;
+    struct world w;
+    struct lp_offer offer;
+    char id[64];
+    struct client c = begin(&w, &offer);
+    c.extra = "Accept: application/json\r\n";
+    HAS(post(&c, CALL("1", "test_elicitation", "{}")), "no such thing");
+    c.extra = NULL;
+    lp_id stream = dial(&w);
+    ask(&c, stream, "GET", NULL);
+    c.extra = "Accept: application/json\r\n";
+    lp_id conn = dial(&w);
+    assert_string_equal(ask(&c, conn, "POST", CALL("1", "test_elicitation", "{}")), "");
+    question_id(got(&w, stream), id);
+    STATUS(reply_to(&c, id, ACCEPT), "202");
+    HAS(got(&w, conn), "action=accept");
+    finish(&w);
+}
+
+/* --- what the program tells --- */
+
+static void subscribers_are_told(void **state)
+{
+    (void)state;
+    struct world w;
+    struct lp_offer offer;
+    struct client c = begin(&w, &offer);
+    struct client other = {.world = &w};
+    open_as(&other, INITIALIZE_WITH("{}"));
+    lp_id stream = dial(&w);
+    lp_id other_stream = dial(&w);
+    ask(&c, stream, "GET", NULL);
+    ask(&other, other_stream, "GET", NULL);
+    for (int i = 0; i < 2; i++)
+        HAS(post(&c, ASK("1", "resources/subscribe", "{\"uri\":\"test://a\"}")), "\"result\":{}");
+    HAS(post(&c, ASK("1", "resources/subscribe", "{\"uri\":\"test://b\"}")), "\"result\":{}");
+    lp_server_resource_updated(w.server, LP_SPAN("test://a"));
+    lp_server_list_changed(w.server, LP_LIST_TOOLS);
+    lp_server_list_changed(w.server, LP_LIST_PROMPTS);
+    tell(&w, (struct lp_event){.kind = LP_EV_TIMER});
+    const char *text = got(&w, stream);
+    HAS(text, "notifications/resources/updated\",\"params\":{\"uri\":\"test://a\"}}");
+    HAS(text, "notifications/prompts/list_changed");
+    text = got(&w, other_stream);
+    LACKS(text, "resources/updated");
+    HAS(text, "notifications/tools/list_changed");
+    for (int i = 0; i < 2; i++)
+        HAS(post(&c, ASK("1", "resources/unsubscribe", "{\"uri\":\"test://a\"}")), "{}");
+    lp_server_resource_updated(w.server, LP_SPAN("test://a"));
+    lp_server_resource_updated(w.server, LP_SPAN("test://b"));
+    tell(&w, (struct lp_event){.kind = LP_EV_TIMER});
+    text = got(&w, stream);
+    LACKS(text, "test://a");
+    HAS(text, "test://b");
+    static const char *const bad[] = {"{}", "{\"uri\":\"\"}", "{\"uri\":\"a\\u0000\"}"};
+    for (size_t i = 0; i < 3; i++) {
+        char body[256];
+        snprintf(body, sizeof body, ASK("1", "resources/subscribe", "%s"), bad[i]);
+        HAS(post(&c, body), "-32602");
+    }
+    finish(&w);
+}
+
+static void subscriptions_are_bounded(void **state)
+{
+    (void)state;
+    struct world w;
+    struct lp_offer offer;
+    struct client c = begin(&w, &offer);
+    const char *text = "";
+    int count = 0;
+    for (; count < 2000 && !strstr(text, "too many subscriptions"); count++) {
+        char body[256];
+        snprintf(
+            body, sizeof body, ASK("1", "resources/subscribe", "{\"uri\":\"test://%d\"}"), count);
+        text = post(&c, body);
+    }
+    assert_in_range(count, 1000, 1900);
+    finish(&w);
+}
+
+/* --- tokens --- */
+
+static bool judge_token(void *ctx, struct lp_span token, struct lp_key *ret_principal)
+{
+    (void)ctx;
+    ret_principal->hi = token.len ? (uint64_t)token.ptr[0] : 0;
+    return token.len == 5;
+}
+
+static void tokens_come_before_sessions(void **state)
+{
+    (void)state;
+    struct world w;
+    struct lp_offer offer = whole_offer();
+    struct lp_server_args args = {.bearer = judge_token};
+    start_server(&w, &offer, args);
+    struct client c = {.world = &w, .session = "unknown"};
+    static const char *const bad[] = {"", "Authorization: Bearer four\r\n",
+        "Authorization: Basic alice\r\n", "Authorization: Bearer\r\n"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        c.extra = bad[i];
+        const char *text = post(&c, CALL("1", "whoami", "{}"));
+        STATUS(text, "401");
+        HAS(text, "www-authenticate: Bearer realm=\"mcp\"\r\n");
+    }
+    c.extra = "authorization: bearer alice\r\n";
+    STATUS(post(&c, CALL("1", "whoami", "{}")), "404");
+    open_as(&c, INITIALIZE("2025-11-25"));
+    STATUS(post(&c, CALL("1", "whoami", "{}")), "200");
+    c.extra = "Authorization: Bearer  robin\r\n";
+    STATUS(post(&c, CALL("1", "whoami", "{}")), "404");
+    STATUS(ask(&c, dial(&w), "GET", NULL), "404");
+    STATUS(ask(&c, dial(&w), "DELETE", NULL), "404");
+    finish(&w);
+}
+
+static void a_challenge_names_the_metadata(void **state)
+{
+    (void)state;
+    static char long_url[1000];
+    struct world w;
+    struct lp_offer offer = whole_offer();
+    memset(long_url, 'u', sizeof long_url);
+    struct lp_server_args args = {.bearer = judge_token};
+    args.resource_metadata = LP_SPAN("https://mcp.example/.well-known/x");
+    start_server(&w, &offer, args);
+    struct client c = {.world = &w};
+    HAS(post(&c, INITIALIZE("2025-11-25")),
+        "realm=\"mcp\", resource_metadata=\"https://mcp.example/.well-known/x\"\r\n");
+    finish(&w);
+    args.resource_metadata = lp_span(long_url, sizeof long_url);
+    start_server(&w, &offer, args);
+    HAS(post(&c, INITIALIZE("2025-11-25")), "Bearer realm=\"mcp\"\r\n");
+    finish(&w);
+}
+
+static void arguments_have_limits(void **state)
+{
+    (void)state;
+    struct lp_offer offer = {0};
+    struct lp_server *server = NULL;
+    static char text[70000];
+    memset(text, 't', sizeof text);
+    struct lp_server_args args = {.offer = &offer, .session_room_bytes = LP_SERVER_ROOM_MAX + 1};
+    assert_int_equal(lp_server_new(&args, &server), LP_ETOO_LONG);
+    args = (struct lp_server_args){.offer = &offer, .instructions = lp_span(text, sizeof text)};
+    assert_int_equal(lp_server_new(&args, &server), LP_ENOMEM);
+    lp_server_free(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(initialize_tells_what_is_offered),
+        cmocka_unit_test(lists_name_everything),
+        cmocka_unit_test(resources_are_read),
+        cmocka_unit_test(prompts_and_completion_are_answered),
+        cmocka_unit_test(what_is_not_offered_is_not_found),
+        cmocka_unit_test(constant_tools_answer),
+        cmocka_unit_test(a_question_goes_out_and_its_answer_comes_in),
+        cmocka_unit_test(only_the_right_answer_counts),
+        cmocka_unit_test(a_refusal_or_silence_ends_the_question),
+        cmocka_unit_test(sampling_and_roots_are_questions_too),
+        cmocka_unit_test(only_who_can_is_asked),
+        cmocka_unit_test(a_question_finds_the_get_stream),
+        cmocka_unit_test(subscribers_are_told),
+        cmocka_unit_test(subscriptions_are_bounded),
+        cmocka_unit_test(tokens_come_before_sessions),
+        cmocka_unit_test(a_challenge_names_the_metadata),
+        cmocka_unit_test(arguments_have_limits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
