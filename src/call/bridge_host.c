@@ -294,6 +294,9 @@ static void take_request(struct lp_bridge *b, const struct lp_envelope *env, str
     if (!env->id_is_valid)
         lp_bridge_refuse(b, LP_SPAN("null"), CODE_INVALID,
             LP_SPAN("a request has a string or a whole number as its id"), lp_span(NULL, 0));
+    else if (!lp_span_starts(env->method_token, LP_SPAN("\"")))
+        lp_bridge_refuse(b, env->id, CODE_INVALID, LP_SPAN("the method of a request is a string"),
+            lp_span(NULL, 0));
     else if (env->method == LP_RPC_INITIALIZE)
         take_initialize(b, env, line);
     else if (env->meta_version.len || env->method == LP_RPC_DISCOVER)

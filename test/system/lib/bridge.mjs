@@ -1,7 +1,6 @@
 // `limpet connect` by hand: lines in, lines out.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import readline from 'node:readline';
 import { until } from './flow.mjs';
 import { LIMPET } from './proc.mjs';
 
@@ -11,12 +10,14 @@ export const INITIALIZE = { jsonrpc: '2.0', id: 'open', method: 'initialize', pa
 class Bridge {
   lines = [];
   said = '';
+  #messages = []; // parsed once: they may be long
+  #rest = [];
   #number = 0;
 
   constructor(child) {
     this.child = child;
     child.stdin.on('error', () => {}); // it may have ended
-    readline.createInterface(child.stdout).on('line', line => this.lines.push(line));
+    child.stdout.setEncoding('utf8').on('data', text => this.#take(text));
     child.stderr.setEncoding('utf8').on('data', text => { this.said += text; });
     this.ended = once(child, 'close').then(([code, signal]) => { this.signal = signal; return code; });
   }
@@ -24,8 +25,20 @@ class Bridge {
   send(message) {
     this.child.stdin.write(typeof message === 'string' ? message : JSON.stringify(message) + '\n');
   }
+  // Only a line feed ends a line; Node's readline takes U+2028 for an end as well.
+  #take(text) {
+    const [first, ...others] = text.split('\n');
+    this.#rest.push(first);
+    for (const next of others) {
+      this.lines.push(this.#rest.join(''));
+      this.#rest = [next];
+    }
+  }
   find(id) {
-    return this.lines.map(line => JSON.parse(line)).find(m => m.id === id && !m.method);
+    while (this.#messages.length < this.lines.length) {
+      this.#messages.push(JSON.parse(this.lines[this.#messages.length]));
+    }
+    return this.#messages.find(m => m.id === id && !m.method);
   }
   async answer(id, within = 8000) {
     await until(() => this.find(id), within, `an answer to ${id} (${this.said})`);
