@@ -135,11 +135,14 @@ static int read_mode(const char *session, enum lp_session_mode *ret_mode)
     return LP_EXIT_OK;
 }
 
-/* The owner id is the flag's, else the platform's; a bad one of the platform is none ([S1]). */
-static int read_owner(const char *owner, struct lp_owner *ret)
+/* The owner id is the flag's, else the platform's, else, where chosen, made of the hostname; a bad
+ * one of the platform is none ([S1]). */
+static int read_owner(const char *owner, bool from_hostname, struct lp_owner *ret)
 {
-    struct lp_owner_sources sources = {
-        .configured = lp_span_str(owner), .machine = lp_span_str(getenv("FLY_MACHINE_ID"))};
+    struct lp_owner_sources sources = {.configured = lp_span_str(owner),
+        .machine = lp_span_str(getenv("FLY_MACHINE_ID")),
+        .hostname = lp_span_str(getenv("HOSTNAME")),
+        .takes_hostname = from_hostname};
     if (lp_owner_choose(&sources, ret))
         return lp_app_fail(
             LP_EXIT_USAGE, "--owner: \"%s\" is no owner id; use 1 to 32 letters and digits", owner);
@@ -162,14 +165,21 @@ static int read_replay(const char *replay, struct settings *settings)
     return LP_EXIT_OK;
 }
 
-static int read_session_flags(
-    struct settings *settings, const char *session, const char *owner, const char *replay)
+/* The flags that are about sessions, as they were given. */
+struct session_flags {
+    const char *session;
+    const char *owner;
+    const char *replay;
+    bool from_hostname;
+};
+
+static int read_session_flags(struct settings *settings, const struct session_flags *flags)
 {
-    int status = read_mode(session, &settings->mode);
+    int status = read_mode(flags->session, &settings->mode);
     if (status == LP_EXIT_OK)
-        status = read_owner(owner, &settings->owner);
-    if (status == LP_EXIT_OK && replay)
-        status = read_replay(replay, settings);
+        status = read_owner(flags->owner, flags->from_hostname, &settings->owner);
+    if (status == LP_EXIT_OK && flags->replay)
+        status = read_replay(flags->replay, settings);
     return status;
 }
 
@@ -178,15 +188,14 @@ static int run(int argc, const char *const *argv)
     struct settings settings = {.name = "replica", .path = "/mcp", .sessions = LP_SERVER_SESSIONS};
     const char *listen = "127.0.0.1:0";
     const char *sessions = NULL;
-    const char *session = "local";
-    const char *owner = NULL;
-    const char *replay = NULL;
+    struct session_flags flags = {.session = "local"};
     const char *words[LP_WORDS_MAX + 1];
     const struct lp_option options[] = {{"--listen", &listen, NULL, NULL},
         {"--name", &settings.name, NULL, NULL}, {"--path", &settings.path, NULL, NULL},
-        {"--sessions", &sessions, NULL, NULL}, {"--session", &session, NULL, NULL},
-        {"--owner", &owner, NULL, NULL}, {"--replay", &replay, NULL, NULL}};
-    int status = lp_options_read(options, 7, argc, argv, words);
+        {"--sessions", &sessions, NULL, NULL}, {"--session", &flags.session, NULL, NULL},
+        {"--owner", &flags.owner, NULL, NULL}, {"--replay", &flags.replay, NULL, NULL},
+        {"--owner-from-hostname", NULL, &flags.from_hostname, NULL}};
+    int status = lp_options_read(options, 8, argc, argv, words);
     if (status == LP_EXIT_OK && words[0])
         status = lp_app_fail(LP_EXIT_USAGE, "there is a word too many: \"%s\"", words[0]);
     if (status == LP_EXIT_OK)
@@ -196,7 +205,7 @@ static int run(int argc, const char *const *argv)
     if (status == LP_EXIT_OK)
         status = check(&settings);
     if (status == LP_EXIT_OK)
-        status = read_session_flags(&settings, session, owner, replay);
+        status = read_session_flags(&settings, &flags);
     return status == LP_EXIT_OK ? serve(&settings) : status;
 }
 
@@ -221,6 +230,7 @@ static int help(struct lp_buf *out)
         "                      replica can answer any request\n"
         "  --owner ID          session ids are ID.<uuid> and tell whose they are; 1 to\n"
         "                      32 letters and digits (default FLY_MACHINE_ID, else none)\n"
+        "  --owner-from-hostname  where there is no other, make one of HOSTNAME\n"
         "  --replay fly        a request of another owner's session is answered with\n"
         "                      fly-replay: prefer_instance=<owner>;timeout=5s, so that\n"
         "                      the platform brings it there; fly-instance:\n"

@@ -77,9 +77,12 @@ static struct lp_channel *new_channel(struct lp_server *server, struct lp_sessio
 struct lp_channel *lp_channel_new(
     struct lp_server *server, struct lp_session *session, struct lp_request *r)
 {
-    struct lp_channel *ch = new_channel(server, session);
+    bool is_full = server->held_bytes + r->in.cap > LP_SERVER_HELD_BYTES ||
+        (session && session->busy >= LP_SERVER_SESSION_STREAMS);
+    struct lp_channel *ch = is_full ? NULL : new_channel(server, session);
     if (!ch)
         return NULL;
+    server->held_bytes += r->in.cap;
     ch->request = r->id;
     ch->open = 1;
     ch->wants_sse = r->wants_sse;
@@ -118,13 +121,19 @@ static bool holds_session(const struct lp_channel *ch)
     return is_standalone(ch) ? ch->request != 0 : !ch->is_finished;
 }
 
+static void release_body(struct lp_server *server, struct lp_channel *ch)
+{
+    server->held_bytes -= ch->in.cap;
+    lp_buf_release(&ch->in);
+}
+
 static void free_channel(struct lp_server *server, struct lp_channel *ch)
 {
     lp_id session = holds_session(ch) ? ch->session : 0;
     leave_finished(server, ch);
     lp_list_remove(&ch->of_session);
     lp_history_fini(&ch->history);
-    lp_buf_release(&ch->in);
+    release_body(server, ch);
     lp_out_release(&ch->out);
     lp_slab_free(&server->channels, ch->id);
     lp_session_release(server, session);
@@ -337,7 +346,7 @@ void lp_channel_release(struct lp_server *server, lp_id id)
         return;
     }
     ch->is_over = ch->is_finished = true;
-    lp_buf_release(&ch->in);
+    release_body(server, ch);
     lp_session_release(server, ch->session);
     if (ch->keeps)
         join_finished(server, ch);

@@ -174,7 +174,7 @@ static void on_messages(struct lp_server *server, struct lp_request *r, struct l
     }
     struct lp_channel *ch = lp_channel_new(server, m->session, r);
     if (!ch) {
-        lp_respond_refuse(server, r, LP_REASON_out_of_memory, env->id);
+        lp_respond_refuse(server, r, LP_REASON_over_capacity, env->id);
         return;
     }
     ch->is_batch = env->is_batch;
@@ -325,10 +325,28 @@ static bool is_over_replay(const struct lp_head *head)
         (head->body == LP_BODY_LENGTH && head->body_bytes > LP_REPLAY_BODY_MAX);
 }
 
+/* Whether the client takes an event stream: it says so, or a GET, which can bring nothing else,
+ * says that it takes anything (cases HDR-11). */
+static bool accepts_sse(const struct lp_head *head)
+{
+    uint32_t from = 0;
+    for (const struct lp_field *field; (field = lp_head_find(head, LP_FIELD_ACCEPT, &from));) {
+        struct lp_span rest = field->value;
+        while (rest.len) {
+            struct lp_span one = lp_span_split(rest, ',', &rest);
+            struct lp_span type = lp_span_trim(lp_span_split(one, ';', &one));
+            bool is_any = lp_span_eq(type, LP_SPAN("*/*")) || lp_span_ieq(type, LP_SPAN("text/*"));
+            if (lp_span_ieq(type, LP_SPAN("text/event-stream")) ||
+                (is_any && head->method == LP_METHOD_GET))
+                return true;
+        }
+    }
+    return false;
+}
+
 static void take_head(struct lp_server *server, struct lp_request *r, const struct lp_head *head)
 {
-    struct lp_span accept = lp_head_value(head, LP_FIELD_ACCEPT);
-    r->wants_sse = lp_span_search(accept, LP_SPAN("text/event-stream")) < accept.len;
+    r->wants_sse = accepts_sse(head);
     r->takes_batch = takes_batch(head);
     r->method = head->method;
     if (server->args.mode != LP_SESSIONS_LOCAL)

@@ -16,6 +16,16 @@ static struct lp_job *get_job(const struct lp_server *server, lp_id id)
     return lp_slab_get(&server->calls, id);
 }
 
+struct lp_job *lp_server_job(const struct lp_server *server, lp_id id)
+{
+    return get_job(server, id);
+}
+
+lp_id lp_job_id(const struct lp_job *call)
+{
+    return call->id;
+}
+
 /* --- begin and end --- */
 
 static bool take_uri(struct lp_job *call, struct lp_span token)

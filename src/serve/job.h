@@ -32,6 +32,8 @@ struct lp_span lp_job_variable(const struct lp_job *call, const char *name);
 /* The program's own bytes of the session (session_room_bytes, at first 0), or NULL where there is
  * no session. They live as long as the session: not to be kept beyond the call. */
 void *lp_job_room(const struct lp_job *call);
+/* What lp_server_job finds it by, as long as it is in progress. */
+lp_id lp_job_id(const struct lp_job *call);
 /* A pointer that the handler keeps with the call. */
 void lp_job_set_state(struct lp_job *call, void *state);
 void *lp_job_state(const struct lp_job *call);

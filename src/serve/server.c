@@ -148,8 +148,9 @@ static void on_stop(struct lp_server *server)
     lp_links_stop(&server->links);
 }
 
-static void settle(struct lp_server *server)
+void lp_server_settle(struct lp_server *server, uint64_t mono_us)
 {
+    server->now_us = server->links.now_us = mono_us;
     lp_links_flush(&server->links);
     uint64_t next_us = lp_heap_next_us(&server->timers);
     if (next_us != server->timer_at_us) {
@@ -189,5 +190,5 @@ void lp_server_event(struct lp_server *server, const struct lp_event *event)
     case LP_EV_CONFIG:
         break;
     }
-    settle(server);
+    lp_server_settle(server, event->mono_us);
 }

@@ -20,6 +20,8 @@ enum {
     LP_SERVER_ROOM_MAX = 4096,
     LP_SERVER_URI_MAX = 2048,              /* of a resource */
     LP_SERVER_SUBSCRIPTIONS_BYTES = 16384, /* of one session, all addresses together */
+    LP_SERVER_SESSION_STREAMS = 256,       /* with calls in progress, of one session */
+    LP_SERVER_HELD_BYTES = 256 << 20,      /* bodies of calls in progress, together */
     LP_SERVER_FINISHED_MAX = 1024,         /* streams that are kept for who comes again */
     LP_SERVER_FINISHED_BYTES = 64 << 20,   /* of these together */
 };
@@ -138,7 +140,15 @@ void lp_server_event(struct lp_server *server, const struct lp_event *event);
 /* Sessions that are open now. */
 uint32_t lp_server_session_count(const struct lp_server *server);
 
-/* --- what the program tells the clients; only while an event is handled --- */
+/* --- what the program does on its own: within a handler, or between two events and then followed
+ * by lp_server_settle --- */
+
+/* A call in progress by its lp_job_id; NULL when it is over. Who works on a call elsewhere keeps
+ * the id, and answers when the work is done. */
+struct lp_job *lp_server_job(const struct lp_server *server, lp_id id);
+
+/* Sends what the program has caused since the last event; `mono_us` is the time, as in events. */
+void lp_server_settle(struct lp_server *server, uint64_t mono_us);
 
 enum lp_list_kind { LP_LIST_TOOLS, LP_LIST_RESOURCES, LP_LIST_PROMPTS };
 

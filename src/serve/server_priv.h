@@ -144,6 +144,7 @@ struct lp_server {
     struct lp_list finished; /* channels, oldest first */
     uint32_t finished_count;
     size_t finished_bytes;
+    size_t held_bytes; /* of bodies that channels keep */
     struct lp_timer sweep;
     struct lp_head head;   /* for the heads of answers */
     struct lp_out scratch; /* for one message */
@@ -188,7 +189,7 @@ void lp_respond_end(struct lp_server *server, struct lp_request *request, bool i
 /* --- channel.c --- */
 
 /* A channel for `request`, with a hold of 1; it takes request->in over. `session` NULL: none.
- * NULL: no room. */
+ * NULL: there are too many, they hold too much, or there is no memory. */
 struct lp_channel *lp_channel_new(
     struct lp_server *server, struct lp_session *session, struct lp_request *request);
 /* The session's standalone channel, made when it is not there. NULL: no room. */

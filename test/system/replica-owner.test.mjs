@@ -1,6 +1,7 @@
 // `limpet replica` with owner ids and without sessions: the owner-id table [S2] to [S5] for POST, GET
 // and DELETE, the platform's replay between twelve of them, and `--session stateless` [L3].
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import http from 'node:http';
 import { suite, test } from 'node:test';
 import { send } from './lib/http.mjs';
@@ -93,6 +94,15 @@ suite('where the owner id comes from', () => {
         assertNotHere(await send(url, make(`m2.${UUID}`)), method);
       }
     }
+  });
+
+  test('HOSTNAME only where chosen: 16 digits of its SHA-256', async t => {
+    const env = { HOSTNAME: 'pod-7.example' };
+    const digits = createHash('sha256').update(env.HOSTNAME).digest('hex').slice(0, 16);
+    assert.match((await minted(t, [], env)).id, PLAIN_ID);
+    const flags = ['--owner-from-hostname'];
+    assert.equal((await minted(t, flags, env)).id.split('.')[0], digits);
+    assert.match((await minted(t, flags, { ...env, FLY_MACHINE_ID: 'f9' })).id, /^f9\./);
   });
 
   test('a bad FLY_MACHINE_ID is said, and there is no owner', async t => {

@@ -464,6 +464,193 @@ static void arguments_have_limits(void **state)
     lp_server_free(NULL);
 }
 
+/* --- work that is done elsewhere --- */
+
+static lp_id kept_job;
+
+static void keep_job(void *ctx, struct lp_job *call)
+{
+    (void)ctx;
+    kept_job = lp_job_id(call);
+}
+
+static void a_call_is_answered_between_two_events(void **state)
+{
+    (void)state;
+    static const struct lp_tool tools[] = {
+        {.name = "later", .input_schema = OBJECT(""), .handler = {.run = keep_job}}};
+    struct world w;
+    struct lp_offer offer = {.tools = tools, .tool_count = 1};
+    start_server(&w, &offer, (struct lp_server_args){0});
+    struct client c = new_client(&w);
+    lp_id conn = dial(&w);
+    LACKS(ask(&c, conn, "POST", CALL("9", "later", "{}")), "result");
+    struct lp_job *call = lp_server_job(w.server, kept_job);
+    assert_non_null(call);
+    lp_job_text(call, LP_SPAN("late"));
+    lp_server_settle(w.server, w.now_us);
+    HAS(got(&w, conn), "\"late\"");
+    assert_null(lp_server_job(w.server, kept_job));
+    finish(&w);
+}
+
+/* --- races and limits --- */
+
+/* The session is there before the first byte of the answer that names it has left. */
+static void a_session_is_found_before_its_answer_is_through(void **state)
+{
+    (void)state;
+    struct world w;
+    struct lp_offer offer;
+    struct client c = begin(&w, &offer);
+    lp_id conn = dial(&w);
+    peer_of(&w, conn)->window = 1;
+    c.session[0] = '\0';
+    assert_string_equal(ask(&c, conn, "POST", INITIALIZE("2025-11-25")), "");
+    char answer[1024];
+    struct lp_span drain = peer_of(&w, conn)->drain;
+    snprintf(answer, sizeof answer, "%.*s", (int)drain.len, drain.ptr);
+    const char *id = strstr(answer, "mcp-session-id: ");
+    assert_non_null(id);
+    assert_int_equal(sscanf(id, "mcp-session-id: %127[^\r]", c.session), 1);
+    STATUS(post(&c, CALL("1", "whoami", "{}")), "200");
+    finish(&w);
+}
+
+static void initialize_twice_makes_two_sessions(void **state)
+{
+    (void)state;
+    struct world w;
+    struct lp_offer offer;
+    struct client c = begin(&w, &offer);
+    struct client again = c;
+    const char *text = post(&c, INITIALIZE("2025-11-25"));
+    STATUS(text, "200");
+    const char *id = strstr(text, "mcp-session-id: ");
+    assert_int_equal(sscanf(id, "mcp-session-id: %127[^\r]", again.session), 1);
+    assert_string_not_equal(c.session, again.session);
+    STATUS(post(&c, CALL("1", "whoami", "{}")), "200");
+    STATUS(post(&again, CALL("1", "whoami", "{}")), "200");
+    finish(&w);
+}
+
+/* A session that somebody listens to or waits in is never pushed out; an idle one goes, with what
+ * was kept of its streams. */
+static void eviction_spares_streams_and_calls(void **state)
+{
+    (void)state;
+    struct world w;
+    struct lp_offer offer = whole_offer();
+    start_server(&w, &offer, (struct lp_server_args){.session_max = 3});
+    struct client idle = new_client(&w);
+    struct client listens = new_client(&w);
+    struct client waits = new_client(&w);
+    lp_id conn = dial(&w);
+    ask(&idle, dial(&w), "POST", CALL("1", "test_tool_with_logging", "{}"));
+    pass(&w, SECOND);
+    lp_id stream = dial(&w);
+    ask(&listens, stream, "GET", NULL);
+    ask(&waits, conn, "POST", CALL("1", "test_tool_with_logging", "{}"));
+    struct client late = new_client(&w);
+    STATUS(post(&late, CALL("1", "whoami", "{}")), "200");
+    STATUS(ask(&idle, dial(&w), "GET", NULL), "404");
+    pass(&w, SECOND);
+    HAS(got(&w, conn), "\"done\"");
+    assert_true(peer_of(&w, stream)->is_open);
+    finish(&w);
+}
+
+static void delete_ends_a_question(void **state)
+{
+    (void)state;
+    struct world w;
+    struct lp_offer offer;
+    char id[64];
+    struct client c = begin(&w, &offer);
+    lp_id conn = dial(&w);
+    question_id(ask(&c, conn, "POST", CALL("7", "test_elicitation", "{}")), id);
+    STATUS(ask(&c, dial(&w), "DELETE", NULL), "200");
+    HAS(got(&w, conn), "0\r\n\r\n");
+    STATUS(reply_to(&c, id, ACCEPT), "404");
+    pass(&w, 10 * SECOND);
+    assert_string_equal(got(&w, conn), "");
+    finish(&w);
+}
+
+static void calls_of_a_session_have_a_ceiling(void **state)
+{
+    (void)state;
+    struct world w;
+    struct lp_offer offer;
+    struct client c = begin(&w, &offer);
+    struct client other = new_client(&w);
+    for (int i = 0; i < LP_SERVER_SESSION_STREAMS; i++)
+        ask(&c, dial(&w), "POST", CALL("7", "test_elicitation", "{}"));
+    const char *text = post(&c, CALL("\"x\"", "whoami", "{}"));
+    STATUS(text, "503");
+    HAS(text, "\"id\":\"x\"");
+    STATUS(post(&other, CALL("1", "whoami", "{}")), "200");
+    pass(&w, 6 * SECOND);
+    STATUS(post(&c, CALL("1", "whoami", "{}")), "200");
+    finish(&w);
+}
+
+static void bodies_in_progress_have_a_ceiling(void **state)
+{
+    (void)state;
+    struct world w;
+    struct lp_offer offer;
+    struct client c = begin(&w, &offer);
+    enum { SIZE = 3 << 20 };
+    char *body = malloc(SIZE + 512);
+    assert_non_null(body);
+    memset(body, ' ', SIZE);
+    strcpy(body + SIZE, CALL("7", "test_elicitation", "{}"));
+    int count = 0;
+    bool is_full = false;
+    while (!is_full && count++ < 100) {
+        char head[512];
+        lp_id conn = dial(&w);
+        int n = snprintf(head, sizeof head,
+            "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            "Accept: text/event-stream\r\nMcp-Session-Id: %s\r\nContent-Length: %zu\r\n\r\n",
+            c.session, strlen(body));
+        send_bytes(&w, conn, lp_span(head, (size_t)n));
+        send_bytes(&w, conn, lp_span(body, strlen(body)));
+        is_full = strstr(got(&w, conn), "HTTP/1.1 503") != NULL;
+    }
+    free(body);
+    assert_in_range(count, 60, 90);
+    pass(&w, 6 * SECOND);
+    STATUS(post(&c, CALL("1", "whoami", "{}")), "200");
+    finish(&w);
+}
+
+static void accept_is_read_as_it_is_meant(void **state)
+{
+    static const struct {
+        const char *accept, *status;
+    } ROWS[] = {{"Accept: */*\r\n", "200"}, {"Accept: TEXT/Event-Stream;q=1\r\n", "200"},
+        {"Accept: application/json\r\nAccept: text/*\r\n", "200"},
+        {"Accept: application/json, text/plain\r\n", "406"}, {"X: y\r\n", "406"}};
+    (void)state;
+    struct world w;
+    struct lp_offer offer;
+    begin(&w, &offer);
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        struct client c = new_client(&w);
+        c.extra = ROWS[i].accept;
+        STATUS(ask(&c, dial(&w), "GET", NULL), ROWS[i].status);
+    }
+    struct client c = new_client(&w);
+    c.extra = "Accept: */*\r\n";
+    lp_id conn = dial(&w);
+    assert_string_equal(ask(&c, conn, "POST", CALL("1", "test_tool_with_logging", "{}")), "");
+    pass(&w, SECOND);
+    HAS(got(&w, conn), "content-type: application/json");
+    finish(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -484,6 +671,14 @@ int main(void)
         cmocka_unit_test(tokens_come_before_sessions),
         cmocka_unit_test(a_challenge_names_the_metadata),
         cmocka_unit_test(arguments_have_limits),
+        cmocka_unit_test(a_call_is_answered_between_two_events),
+        cmocka_unit_test(a_session_is_found_before_its_answer_is_through),
+        cmocka_unit_test(initialize_twice_makes_two_sessions),
+        cmocka_unit_test(eviction_spares_streams_and_calls),
+        cmocka_unit_test(delete_ends_a_question),
+        cmocka_unit_test(calls_of_a_session_have_a_ceiling),
+        cmocka_unit_test(bodies_in_progress_have_a_ceiling),
+        cmocka_unit_test(accept_is_read_as_it_is_meant),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
