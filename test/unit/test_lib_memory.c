@@ -15,7 +15,7 @@
 
 static bool is_text(struct limpet_span span, const char *text)
 {
-    return span.len == strlen(text) && memcmp(span.ptr, text, span.len) == 0;
+    return span.len == strlen(text) && (!span.len || memcmp(span.ptr, text, span.len) == 0);
 }
 
 /* --- a hook that counts, and fails where it is told ------------------------------------------- */
