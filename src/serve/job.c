@@ -127,6 +127,14 @@ void lp_job_tool_error(struct lp_job *call, const char *text)
     finish_text(call, lp_span_str(text), "}],\"isError\":true}");
 }
 
+void lp_job_end_all(struct lp_server *server)
+{
+    uint32_t cursor = 0;
+    lp_id id;
+    for (struct lp_job *call; (call = lp_slab_next(&server->calls, &cursor, &id));)
+        lp_job_error(call, INTERNAL, "the server is stopping");
+}
+
 /* --- what was asked --- */
 
 struct lp_span lp_job_params(const struct lp_job *call)

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "serve/server_priv.h"
 
-enum { MINUTE_US = 60000000, TEXTS_MAX = 65536, RETRY_MS = 1000 };
+enum { SECOND_US = 1000000, MINUTE_US = 60000000, TEXTS_MAX = 65536, RETRY_MS = 1000 };
 
 static const struct lp_link_limits LIMITS = {
     .idle_us = 75000000, .request_us = 30000000, .stalled_us = MINUTE_US};
@@ -36,10 +36,13 @@ static int set_up(struct lp_server *server, const struct lp_server_args *args)
         server->args.session_max = LP_SERVER_SESSIONS;
     if (!args->idle_us)
         server->args.idle_us = 15ull * MINUTE_US;
+    if (!args->grace_us)
+        server->args.grace_us = 10ull * SECOND_US;
     if (!args->retry_ms)
         server->args.retry_ms = RETRY_MS;
     server->timer_at_us = UINT64_MAX;
     server->sweep = (struct lp_timer){.kind = LP_TIMER_SERVER_SWEEP};
+    server->grace = (struct lp_timer){.kind = LP_TIMER_SERVER_GRACE};
     lp_arena_init(&server->texts, TEXTS_MAX);
     lp_out_init(&server->scratch);
     lp_heap_init(&server->timers);
@@ -119,6 +122,20 @@ static void on_accepted(struct lp_server *server, const struct lp_event *event)
         return; /* link has closed it */
 }
 
+/* First the calls that are still in progress end, then, a second later, the connections that have
+ * not taken their answers. */
+static void on_grace(struct lp_server *server)
+{
+    if (server->graced) {
+        lp_links_cut(&server->links);
+        return;
+    }
+    server->graced = true;
+    lp_job_end_all(server);
+    if (lp_heap_set(&server->timers, &server->grace, server->now_us + SECOND_US))
+        lp_links_cut(&server->links);
+}
+
 static void on_timer(struct lp_server *server)
 {
     server->timer_at_us = UINT64_MAX;
@@ -129,12 +146,16 @@ static void on_timer(struct lp_server *server)
             lp_request_timer(server, timer->owner);
         else if (timer->kind == LP_TIMER_SERVER_CALL)
             lp_job_timer(server, timer->owner);
+        else if (timer->kind == LP_TIMER_SERVER_GRACE)
+            on_grace(server);
         else
             lp_session_sweep(server);
     }
 }
 
-/* GET streams end at once, calls in progress are finished, idle connections close. */
+/* GET streams end at once, calls in progress get their grace, idle connections close (cases
+ * LIF-05).
+ */
 static void on_stop(struct lp_server *server)
 {
     server->stopping = true;
@@ -146,6 +167,8 @@ static void on_stop(struct lp_server *server)
             lp_channel_kill(server, ch);
     }
     lp_links_stop(&server->links);
+    if (lp_heap_set(&server->timers, &server->grace, server->now_us + server->args.grace_us))
+        on_grace(server);
 }
 
 void lp_server_settle(struct lp_server *server, uint64_t mono_us)

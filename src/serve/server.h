@@ -121,6 +121,7 @@ struct lp_server_args {
     uint32_t session_max;        /* 0: LP_SERVER_SESSIONS */
     uint32_t session_room_bytes; /* of the program in each session; at most LP_SERVER_ROOM_MAX */
     uint64_t idle_us;            /* a session without a request; 0: 15 minutes */
+    uint64_t grace_us;           /* calls in progress after LP_EV_STOP; 0: 10 seconds */
     uint32_t retry_ms;           /* after which a client comes again for a stream; 0: 1000 */
     struct lp_span origins;      /* allowed ones, comma separated; empty: see serve/guard.h */
     lp_bearer_fn bearer;         /* NULL: everybody */

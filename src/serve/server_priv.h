@@ -32,7 +32,8 @@
 enum {
     LP_TIMER_SERVER_REQUEST = 200, /* the next comment of a stream */
     LP_TIMER_SERVER_CALL,          /* a call has waited, or asked, long enough */
-    LP_TIMER_SERVER_SWEEP,         /* the oldest idle session has reached its age */
+    LP_TIMER_SERVER_GRACE, /* calls have had their time after a stop, or connections theirs */
+    LP_TIMER_SERVER_SWEEP, /* the oldest idle session has reached its age */
     LP_SERVER_COMMENT_US = 15000000,
     LP_SERVER_CALLS_MAX = 16384,
 };
@@ -146,6 +147,7 @@ struct lp_server {
     size_t finished_bytes;
     size_t held_bytes; /* of bodies that channels keep */
     struct lp_timer sweep;
+    struct lp_timer grace;
     struct lp_head head;   /* for the heads of answers */
     struct lp_out scratch; /* for one message */
     struct lp_arena texts; /* copies of the texts in `args` */
@@ -153,6 +155,7 @@ struct lp_server {
     uint64_t now_us;
     uint64_t timer_at_us;
     bool stopping;
+    bool graced; /* what was still in progress has been ended */
     bool stopped;
 };
 
@@ -286,6 +289,8 @@ void lp_job_end(struct lp_server *server, struct lp_job *call);
 void lp_job_cancel(const struct lp_message *message);
 /* A response from the client. */
 void lp_job_reply(struct lp_server *server, const struct lp_message *message);
+/* Ends all calls with an error: the server stops. */
+void lp_job_end_all(struct lp_server *server);
 /* The timer of a call has fired. */
 void lp_job_timer(struct lp_server *server, lp_id id);
 

@@ -1,5 +1,5 @@
-/* conf-server PORT NAME   the offer of conf_offer.h behind the library's server on 127.0.0.1: a
- * replica that passes every server scenario of the conformance package. */
+/* conf-server PORT NAME [OWNER]   the offer of conf_offer.h behind the library's server on
+ * 127.0.0.1: a replica that passes every server scenario of the conformance package. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -27,8 +27,8 @@ int main(int argc, char **argv)
     struct lp_server *server = NULL;
     struct lp_listener *listener = NULL;
     struct lp_buf why;
-    if (argc != 3)
-        return fail("say PORT and NAME");
+    if (argc != 3 && argc != 4)
+        return fail("say PORT, NAME and perhaps OWNER");
     struct lp_offer offer = conf_offer(argv[2]);
     struct lp_loop *loop = lp_loop_new(&(struct lp_loop_args){.conn_max = CONN_MAX});
     if (!loop)
@@ -38,6 +38,8 @@ int main(int argc, char **argv)
         .name = LP_SPAN("conf-server"),
         .version = LP_SPAN("1"),
         .path = LP_SPAN("/mcp"),
+        .owner = lp_span_str(argv[3]),
+        .replay = LP_SERVER_REPLAY_PREFER,
         .retry_ms = 500};
     lp_io_random(args.seed, sizeof args.seed);
     (void)lp_process_setup();

@@ -651,6 +651,33 @@ static void accept_is_read_as_it_is_meant(void **state)
     finish(&w);
 }
 
+/* LIF-05: a stop waits for calls, but not for ever, nor for who does not read. */
+static void a_stop_has_a_bound(void **state)
+{
+    (void)state;
+    for (int reads = 0; reads < 2; reads++) {
+        struct world w;
+        struct lp_offer offer = whole_offer();
+        start_server(&w, &offer, (struct lp_server_args){.grace_us = SECOND});
+        struct client c = {.world = &w};
+        open_as(&c, INITIALIZE_WITH(CAN_ALL));
+        lp_id conn = dial(&w);
+        ask(&c, conn, "POST", CALL("7", "test_elicitation", "{}"));
+        peer_of(&w, conn)->window = reads ? 0 : 1;
+        tell(&w, (struct lp_event){.kind = LP_EV_STOP});
+        pass(&w, SECOND - 1);
+        assert_false(w.stopped);
+        pass(&w, 1);
+        if (reads)
+            HAS(got(&w, conn),
+                "\"id\":7,\"error\":{\"code\":-32603,\"message\":\"the server is stop");
+        pass(&w, SECOND);
+        assert_true(w.stopped);
+        assert_false(peer_of(&w, conn)->is_open);
+        finish(&w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -679,6 +706,7 @@ int main(void)
         cmocka_unit_test(calls_of_a_session_have_a_ceiling),
         cmocka_unit_test(bodies_in_progress_have_a_ceiling),
         cmocka_unit_test(accept_is_read_as_it_is_meant),
+        cmocka_unit_test(a_stop_has_a_bound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
