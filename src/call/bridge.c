@@ -177,6 +177,13 @@ static void refuse_without_session(struct lp_bridge *b, const struct lp_client_f
     lp_buf_release(&words);
 }
 
+/* Opening once more may help: nobody was there, or somebody in between says "not now". */
+static bool is_passing(const struct lp_client_failure *why)
+{
+    bool is_busy = why->status == 429 || why->status == 502 || why->status == 503;
+    return why->kind == LP_FAILURE_NETWORK || (why->kind == LP_FAILURE_STATUS && is_busy);
+}
+
 static void on_open_failed(void *ctx, const struct lp_client_failure *why)
 {
     struct lp_bridge *b = ctx;
@@ -187,7 +194,7 @@ static void on_open_failed(void *ctx, const struct lp_client_failure *why)
         fail_opening(b, why);
         return;
     }
-    if (why->kind == LP_FAILURE_NETWORK && ++b->opens < LP_BRIDGE_TRIES_MAX) {
+    if (is_passing(why) && ++b->opens < LP_BRIDGE_TRIES_MAX) {
         lp_bridge_retry_later(b, b->opens);
         return;
     }

@@ -6,7 +6,7 @@ import path from 'node:path';
 import { suite, test } from 'node:test';
 import { byHand, INITIALIZE } from '../system/lib/bridge.mjs';
 import { KINDS, until } from '../system/lib/flow.mjs';
-import { folder } from '../system/lib/gateway.mjs';
+import { folder, gateway } from '../system/lib/gateway.mjs';
 import { host } from '../system/lib/host.mjs';
 import { freePort } from '../system/lib/ports.mjs';
 import { LIMPET, sleep, start } from '../system/lib/proc.mjs';
@@ -91,20 +91,20 @@ suite('the bridge with the official client', () => {
   });
 });
 
-suite('a lost session', () => {
-  async function restartable(t) {
-    const port = await freePort();
-    const args = ['replica', '--listen', `127.0.0.1:${port}`];
-    const first = start(t, 'replica', LIMPET, args);
-    await first.listening(port);
-    const restart = async () => {
-      const again = start(t, 'replica again', LIMPET, args);
-      await again.listening(port);
-      return again;
-    };
-    return { url: `http://127.0.0.1:${port}/mcp`, first, restart };
-  }
+async function restartable(t) {
+  const port = await freePort();
+  const args = ['replica', '--listen', `127.0.0.1:${port}`];
+  const first = start(t, 'replica', LIMPET, args);
+  await first.listening(port);
+  const restart = async () => {
+    const again = start(t, 'replica again', LIMPET, args);
+    await again.listening(port);
+    return again;
+  };
+  return { url: `http://127.0.0.1:${port}/mcp`, first, restart };
+}
 
+suite('a lost session', () => {
   test('it is opened again once, and a list succeeds', async t => {
     const { url, first, restart } = await restartable(t);
     const { client, seen } = await host(t, url);
@@ -153,6 +153,19 @@ suite('a lost session', () => {
     await restart();
     assert.ok((await list).tools.length > 0);
   });
+});
+
+test('a gateway that has no replica for a moment is waited for', async t => {
+  const { url, first, restart } = await restartable(t);
+  const limpet = await gateway(t, { replicas: [url] });
+  const { client } = await host(t, limpet.url);
+  await client.listTools();
+  await first.stop('SIGKILL');
+  await sleep(700); // refused twice: gone, and the session is lost
+  const list = client.listTools();
+  await sleep(1500);
+  await restart();
+  assert.ok((await list).tools.length > 0);
 });
 
 suite('by hand', () => {
