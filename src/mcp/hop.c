@@ -8,6 +8,7 @@
 #include <sodium.h>
 #include <stdlib.h>
 
+#include "base/be64.h"
 #include "wire/base64url.h"
 
 enum {
@@ -22,28 +23,12 @@ _Static_assert(RAW_BYTES % 3 == 0 && RAW_TEXT_LEN == 80, "the header's contract"
 
 static const struct lp_span PREFIX = {"h1.", 3};
 
-/* --- numbers --- */
-
-static void write_u64(unsigned char room[8], uint64_t value)
-{
-    for (int i = 0; i < 8; i++)
-        room[i] = (unsigned char)(value >> (56 - 8 * i));
-}
-
-static uint64_t read_u64(const unsigned char bytes[8])
-{
-    uint64_t value = 0;
-    for (int i = 0; i < 8; i++)
-        value = value << 8 | bytes[i];
-    return value;
-}
-
 /* --- the hash --- */
 
 static void add(crypto_generichash_state *hash, struct lp_span part)
 {
     unsigned char len[8];
-    write_u64(len, part.len); /* so that no byte can move from one part to the next */
+    lp_be64_put(len, part.len); /* so that no byte can move from one part to the next */
     (void)crypto_generichash_update(hash, len, sizeof len);
     (void)crypto_generichash_update(hash, (const unsigned char *)part.ptr, part.len);
 }
@@ -69,7 +54,7 @@ struct lp_span lp_hop_sign(const struct lp_keyring *ring, const struct lp_hop_cl
     unsigned char raw[RAW_BYTES];
     LP_ASSERT(ring->count > 0 && lp_owner_is_id(claim->target));
     memcpy(raw, ring->keys[0].id, LP_KEY_ID_BYTES);
-    write_u64(raw + TIME_AT, wall_ms);
+    lp_be64_put(raw + TIME_AT, wall_ms);
     memcpy(raw + NONCE_AT, nonce, LP_HOP_NONCE_BYTES);
     hash_claim(&ring->keys[0], claim, raw, raw + HASH_AT);
     char *at = room;
@@ -147,8 +132,8 @@ enum lp_hop_state lp_hop_judge(struct lp_hop_cache *cache, const struct lp_keyri
     if (!lp_span_eq(stated.target, claim->target))
         return LP_HOP_OTHER_TARGET;
     const unsigned char *nonce = raw + NONCE_AT;
-    struct lp_hop_cell mark = {
-        .nonce = {read_u64(nonce), read_u64(nonce + 8)}, .time_ms = read_u64(raw + TIME_AT)};
+    struct lp_hop_cell mark = {.nonce = {lp_be64_get(nonce), lp_be64_get(nonce + 8)},
+        .time_ms = lp_be64_get(raw + TIME_AT)};
     bool is_old = mark.time_ms <= cache->floor_ms ||
         (wall_ms > mark.time_ms && wall_ms - mark.time_ms > LP_HOP_AGE_MAX_MS);
     bool is_ahead = mark.time_ms > wall_ms && mark.time_ms - wall_ms > LP_HOP_AHEAD_MAX_MS;

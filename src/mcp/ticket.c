@@ -10,6 +10,7 @@
 
 #include <sodium.h>
 
+#include "base/be64.h"
 #include "wire/base64url.h"
 
 enum tlv_tag { TAG_ISSUED = 1, TAG_REPLICA, TAG_PRINCIPAL, TAG_COOKIES, TAG_UPSTREAM_ID };
@@ -41,22 +42,6 @@ static size_t write_scope(const struct lp_ticket_scope *scope, unsigned char roo
     return 4 + scope->server.len;
 }
 
-/* --- numbers --------------------------------------------------------------------------------- */
-
-static void write_u64(unsigned char room[8], uint64_t value)
-{
-    for (int i = 0; i < 8; i++)
-        room[i] = (unsigned char)(value >> (56 - 8 * i));
-}
-
-static uint64_t read_u64(const unsigned char bytes[8])
-{
-    uint64_t value = 0;
-    for (int i = 0; i < 8; i++)
-        value = value << 8 | bytes[i];
-    return value;
-}
-
 /* --- the content as TLVs --------------------------------------------------------------------- */
 
 static size_t write_tlv(unsigned char *room, enum tlv_tag tag, const void *bytes, size_t n)
@@ -71,7 +56,7 @@ static size_t write_tlv(unsigned char *room, enum tlv_tag tag, const void *bytes
 static size_t write_plain(const struct lp_ticket *ticket, unsigned char room[PLAIN_MAX])
 {
     unsigned char issued[8];
-    write_u64(issued, ticket->issued_ms);
+    lp_be64_put(issued, ticket->issued_ms);
     size_t n = write_tlv(room, TAG_ISSUED, issued, sizeof issued);
     n += write_tlv(room + n, TAG_REPLICA, ticket->replica, sizeof ticket->replica);
     if (ticket->has_principal)
@@ -89,7 +74,7 @@ static bool take_value(enum tlv_tag tag, struct lp_span value, struct lp_ticket 
     case TAG_ISSUED:
         if (value.len != 8)
             return false;
-        t->issued_ms = read_u64((const unsigned char *)value.ptr);
+        t->issued_ms = lp_be64_get((const unsigned char *)value.ptr);
         return true;
     case TAG_REPLICA:
         if (value.len != sizeof t->replica)
@@ -224,7 +209,7 @@ int lp_ticket_open(
         return err;
     if (wall_ms > t.issued_ms && wall_ms - t.issued_ms > context->age_max_ms)
         return LP_EEXPIRED;
-    t.key = (struct lp_key){read_u64(raw + NONCE_AT), read_u64(raw + NONCE_AT + 8)};
+    t.key = (struct lp_key){lp_be64_get(raw + NONCE_AT), lp_be64_get(raw + NONCE_AT + 8)};
     *ret = t;
     return LP_OK;
 }
