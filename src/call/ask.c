@@ -178,9 +178,21 @@ static bool is_stream(const struct lp_ask *ask)
     return ask->reply.answer.media == LP_MEDIA_EVENTS && ask->reply.answer.status == 200;
 }
 
+/* No whole answer: what came of it says nothing. */
+static void give_up(struct lp_ask *ask, int error, const char *sentence)
+{
+    ask->reply.answer.error = error;
+    ask->reply.answer.status = 0;
+    ask->reply.failure = lp_span_str(sentence);
+}
+
+/* A stream was held long enough, or an answer that drips has had its time. */
 static void on_held(void *ctx)
 {
     struct lp_ask *ask = ctx;
+    if (!ask->args.hold_ms && !ask->reply.answer.is_result)
+        give_up(
+            ask, LP_ETIMEOUT, "the server took the connection, but no whole answer came in time");
     lp_fetch_cancel(ask->asker->fetcher, ask->fetch);
     finish(ask);
 }
@@ -195,6 +207,7 @@ static void on_head(void *ctx, lp_id fetch, const struct lp_head *head)
         reply->is_reused = facts.is_reused;
     }
     reply->head_us = reply->last_us = now_us(ask);
+    reply->answer.is_connected = true;
     reply->answer.status = head->status;
     reply->answer.media = (uint8_t)media_of(lp_head_value(head, LP_FIELD_CONTENT_TYPE));
     reply->answer.has_allow = lp_head_find(head, LP_FIELD_ALLOW, NULL);
@@ -223,6 +236,13 @@ static void on_body(void *ctx, lp_id fetch, struct lp_span bytes)
     reply->last_us = now_us(ask);
     if (!is_stream(ask)) {
         ask->is_too_long |= lp_buf_append(&ask->body, bytes) != LP_OK;
+        if (ask->is_too_long && reply->answer.media != LP_MEDIA_HTML)
+            give_up(ask, LP_ETOO_LONG,
+                "the server took the connection, but its answer does not end within 1 MiB");
+        if (!ask->is_too_long)
+            return;
+        lp_fetch_cancel(ask->asker->fetcher, fetch);
+        finish(ask);
         return;
     }
     bool is_answered = take_events(ask, bytes);
@@ -249,6 +269,7 @@ static void on_failed(void *ctx, lp_id fetch, const struct lp_fetch_failure *why
     (void)fetch;
     ask->reply.was_cut = is_stream(ask) && ask->args.hold_ms;
     ask->reply.answer.error = why->error;
+    ask->reply.answer.is_connected |= why->phase != LP_FETCH_CONNECTING;
     ask->reply.failure = why->sentence;
     bool is_whole = is_stream(ask) && (ask->args.hold_ms || ask->reply.answer.is_result);
     if (why->status)
@@ -310,6 +331,15 @@ static int start_fetch(struct lp_ask *ask, const struct lp_ask_args *args)
     return lp_fetch_start(ask->asker->fetcher, &fetch, &ask->fetch);
 }
 
+/* The fetch's limits are on silence; this one is on the whole, so that bytes that drip end too. */
+static int set_deadline(struct lp_ask *ask)
+{
+    uint64_t limit_ms = ask->args.timeout_ms ? ask->args.timeout_ms : LP_ASK_MS;
+    uint64_t whole_us = (limit_ms + LP_ASK_SPARE_MS) * 1000;
+    return ask->args.hold_ms ? LP_OK
+                             : lp_fetcher_timer_set(ask->asker->fetcher, &ask->hold, whole_us);
+}
+
 struct lp_ask *lp_ask_start(struct lp_asker *asker, const struct lp_ask_args *args)
 {
     enum { KEPT_MAX = 16384 };
@@ -330,7 +360,8 @@ struct lp_ask *lp_ask_start(struct lp_asker *asker, const struct lp_ask_args *ar
     lp_sse_init(&ask->sse, LP_ASK_BODY_MAX);
     lp_list_init(&ask->node);
     asker->count++;
-    if (lp_buf_reserve(&ask->kept, KEPT_MAX, &room) || start_fetch(ask, args)) {
+    if (lp_buf_reserve(&ask->kept, KEPT_MAX, &room) || set_deadline(ask) ||
+        start_fetch(ask, args)) {
         ask_free(ask);
         return NULL;
     }

@@ -14,6 +14,7 @@
 enum {
     LP_ASK_BODY_MAX = 1 << 20, /* of an answer; longer ones are not understood */
     LP_ASK_MS = 3500,          /* without an answer, when the question says nothing else */
+    LP_ASK_SPARE_MS = 500,     /* and so much more until the answer is whole */
 };
 
 /* What came. Spans live until `done` returns. */

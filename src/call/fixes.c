@@ -198,6 +198,23 @@ static const struct lp_fix URL[] = {
         "limpet probe https://mcp.example.com/mcp\n"},
 };
 
+static const struct lp_fix ADDRESS[] = {
+    [LP_FRONT_GATEWAY] = {"start the server, and give the host and port that it listens on",
+        "ss -ltn    # on the server's machine: what listens there\n"},
+};
+
+static const struct lp_fix TLS[] = {
+    [LP_FRONT_GATEWAY] = {"name the CA that signed the certificate, and call the server by a name "
+                          "in it; where the port does not speak TLS, say http://",
+        "limpet probe --cacert ca.pem URL\n"},
+};
+
+static const struct lp_fix ANSWER[] = {
+    [LP_FRONT_GATEWAY] = {"see whether the server behind the port is alive and speaks HTTP there, "
+                          "and ask it directly, past every hop",
+        "limpet probe http://127.0.0.1:3000/mcp    # on the server's own machine\n"},
+};
+
 static const struct lp_fix LOGIN[] = {
     [LP_FRONT_GATEWAY] = {"probe as somebody who may come in",
         "limpet probe --bearer @token-file URL\n"},
@@ -234,6 +251,9 @@ static const struct {
 } TABLE[] = {
 #define ROW(name) [LP_REMEDY_##name] = {name, sizeof name / sizeof *name}
     ROW(URL),
+    ROW(ADDRESS),
+    ROW(TLS),
+    ROW(ANSWER),
     ROW(LOGIN),
     ROW(LOGIN_URL),
     ROW(LET_IN),
@@ -265,6 +285,26 @@ struct lp_fix lp_fix_of(enum lp_remedy remedy, enum lp_front front)
         remedy = LP_REMEDY_PIN;
     bool is_there = remedy < LP_REMEDY_COUNT && front < TABLE[remedy].count;
     return is_there ? TABLE[remedy].rows[front] : (struct lp_fix){0};
+}
+
+bool lp_fix_has_front(enum lp_remedy remedy, enum lp_front front)
+{
+    if (front != LP_FRONT_GATEWAY)
+        return true;
+    switch (remedy) {
+    case LP_REMEDY_URL:
+    case LP_REMEDY_ADDRESS:
+    case LP_REMEDY_TLS:
+    case LP_REMEDY_ANSWER:
+    case LP_REMEDY_LOGIN:
+    case LP_REMEDY_LOGIN_URL:
+    case LP_REMEDY_LET_IN:
+    case LP_REMEDY_RETRY:
+    case LP_REMEDY_KEEP_HEADER:
+        return false;
+    default:
+        return true;
+    }
 }
 
 int lp_fix_lines(struct lp_fix fix, struct lp_span url, struct lp_buf *out)

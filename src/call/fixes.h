@@ -29,6 +29,8 @@ const char *lp_front_name(enum lp_front front);
 enum lp_front lp_front_of(const struct lp_seen *seen);
 /* The fix for a remedy at a front. */
 struct lp_fix lp_fix_of(enum lp_remedy remedy, enum lp_front front);
+/* Whether it is work on that front: false for advice that has nothing to do with any. */
+bool lp_fix_has_front(enum lp_remedy remedy, enum lp_front front);
 /* Appends its lines with `url` in its place. LP_ELIMIT, LP_ENOMEM. */
 LP_MUST int lp_fix_lines(struct lp_fix fix, struct lp_span url, struct lp_buf *out);
 /* The front whose fix is told first: the one that was seen when it can mend it, else the gateway,

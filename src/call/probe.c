@@ -23,6 +23,7 @@ enum {
     BESIDE = 4,     /* sessions of old SSE beside the probed endpoint */
     OLD_SSE_WIDTH = 6,
     OLD_SSE_SESSIONS = 12,
+    FIRST_LEAST_MS = 100,
 };
 
 /* Shares of the budget by which a phase has to be over. */
@@ -297,6 +298,8 @@ static void begin_phase(struct lp_probe *probe)
         break;
     case LP_PROBE_FIRST:
         set_share(probe, FIRST_SHARE);
+        if (!probe->is_hurried && lp_probe_is_late(probe)) /* initialize is asked in any case */
+            probe->phase_end_us = now_us(probe) + FIRST_LEAST_MS * 1000;
         plan_first(probe);
         break;
     case LP_PROBE_ROWS:
@@ -340,7 +343,9 @@ static void enter(struct lp_probe *probe, enum lp_probe_phase phase)
 static void leave_phase(struct lp_probe *probe)
 {
     struct lp_seen *seen = &probe->seen;
-    bool is_nobody_there = probe->phase == LP_PROBE_DISCOVER && !seen->discover.status;
+    bool is_silent = seen->discover.is_connected && seen->discover.error == LP_ETIMEOUT;
+    bool is_nobody_there =
+        probe->phase == LP_PROBE_DISCOVER && !seen->discover.status && !is_silent;
     bool is_first = probe->phase == LP_PROBE_FIRST;
     bool is_modern_wish = lp_fetcher_target(probe->args.fetcher)->era == LP_ERA_WISH_MODERN;
     if (is_nobody_there || (probe->phase == LP_PROBE_DISCOVER && is_modern_wish)) {

@@ -14,6 +14,29 @@ bool lp_probe_is_fault(const struct lp_reply *reply)
     return !status || status >= 500 || status == 429 || status == 408;
 }
 
+bool lp_probe_may_change(const struct lp_reply *reply)
+{
+    int error = reply->answer.error;
+    return reply->answer.status ||
+        (error != LP_EREFUSED && error != LP_EUNREACHABLE && error != LP_ETIMEOUT &&
+            error != LP_ETOO_LONG);
+}
+
+void lp_probe_note_failure(struct lp_probe *probe, const struct lp_reply *reply)
+{
+    struct lp_seen *seen = &probe->seen;
+    struct lp_span words = reply->failure.len ? reply->failure : reply->message;
+    char silence[LP_SEEN_TEXT_MAX];
+    bool is_silent =
+        !reply->answer.status && reply->answer.is_connected && reply->answer.error == LP_ETIMEOUT;
+    if (is_silent) {
+        snprintf(
+            silence, sizeof silence, "connected, but no answer within %.1f s", LP_ASK_MS / 1000.0);
+        words = lp_span_str(silence);
+    }
+    lp_seen_text(seen->failure, sizeof seen->failure, words);
+}
+
 static bool is_as_unknown(const struct lp_probe *probe, const struct lp_reply *reply)
 {
     const struct lp_seen_answer *unknown = &probe->seen.unknown;

@@ -153,6 +153,11 @@ void lp_probe_note_head(void *ctx, const struct lp_head *head);
 enum lp_seen_mark lp_probe_mark(const struct lp_probe *probe, const struct lp_reply *reply);
 /* The answer says nothing of the session: 5xx, 429, none. */
 bool lp_probe_is_fault(const struct lp_reply *reply);
+/* Whether asking at once again may bring another answer: a refusal stays, and to wait for silence
+ * again costs the time for everything else. */
+bool lp_probe_may_change(const struct lp_reply *reply);
+/* In words, why nothing was opened. */
+void lp_probe_note_failure(struct lp_probe *probe, const struct lp_reply *reply);
 /* Counts a GET or DELETE; `is_fine`: what was hoped for. */
 void lp_probe_tally(const struct lp_probe *probe, struct lp_seen_tally *tally,
     const struct lp_reply *reply, bool is_fine);

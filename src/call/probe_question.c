@@ -123,16 +123,15 @@ static void on_discovered(void *ctx, const struct lp_reply *reply)
 {
     struct lp_probe *probe = ctx;
     struct lp_seen *seen = &probe->seen;
-    bool is_fault = lp_probe_is_fault(reply) && reply->answer.error != LP_EREFUSED &&
-        reply->answer.error != LP_EUNREACHABLE;
+    bool is_fault = lp_probe_is_fault(reply) && lp_probe_may_change(reply);
+    seen->discover = reply->answer;
+    if (!reply->answer.status)
+        lp_probe_note_failure(probe, reply);
     if (is_fault && ++probe->tries < LP_PROBE_TRIES) {
         lp_probe_ask_discover(probe);
         lp_probe_answered(probe);
         return;
     }
-    seen->discover = reply->answer;
-    if (!reply->answer.status)
-        lp_seen_text(seen->failure, sizeof seen->failure, reply->failure);
     drop_session(probe, reply->session_id);
     if (reply->answer.is_result)
         lp_elements(lp_member(reply->result, LP_SPAN("supportedVersions")), on_version, seen);

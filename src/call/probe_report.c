@@ -20,12 +20,22 @@ static void put(struct page *page, struct lp_span text)
         page->error = lp_buf_append(page->out, text);
 }
 
+/* One empty line, where there is none yet. */
+static void put_gap(struct page *page)
+{
+    struct lp_span all = lp_buf_span(page->out);
+    if (all.len < 2 || all.ptr[all.len - 1] != '\n' || all.ptr[all.len - 2] != '\n')
+        put(page, LP_SPAN("\n"));
+}
+
 /* Words wrapped at 80 columns; the first line begins behind what is there in column `at`. */
 static void put_wrapped(struct page *page, struct lp_span text, size_t indent, size_t at)
 {
     static const char BLANKS[] = "                        ";
     while (text.ptr && text.len) {
         struct lp_span word = lp_span_split(text, ' ', &text);
+        if (!word.len)
+            continue;
         if (at > indent && at + 1 + word.len > WIDTH) {
             put(page, LP_SPAN("\n"));
             put(page, lp_span(BLANKS, indent));
@@ -313,7 +323,9 @@ static void put_notes(struct page *page, const struct lp_report *r)
         if (r->verdict->holds[i] && r->verdict->judgement != LP_JUDGE_NO_ENDPOINT)
             line(page, "also", "%s", lp_situation_info((enum lp_situation)i)->headline);
     if (r->verdict->holds[LP_SITUATION_slow_stream])
-        line(page, "also", "%s", lp_situation_info(LP_SITUATION_slow_stream)->headline);
+        line(page, "also", "%s: after %u ms, where a POST is answered after %u ms",
+            lp_situation_info(LP_SITUATION_slow_stream)->headline, seen->stream.head_ms,
+            seen->stream.post_ms);
     if (is_one)
         line(page, "note", "one process, or replicas that nothing told apart");
     if (is_held && !seen->sources)
@@ -350,8 +362,9 @@ static void put_fix(struct page *page, const struct lp_report *r, enum lp_front 
     struct lp_fix fix = lp_fix_of(r->verdict->remedy, front);
     if (!fix.words)
         return;
-    snprintf(
-        text, sizeof text, "%s, %s: %s.", is_first ? "Fix" : "Or", lp_front_name(front), fix.words);
+    bool has_front = lp_fix_has_front(r->verdict->remedy, front);
+    snprintf(text, sizeof text, "%s%s%s: %s.", is_first ? "Fix" : "Or", has_front ? ", " : "",
+        has_front ? lp_front_name(front) : "", fix.words);
     paragraph(page, text);
     put_lines(page, r, fix);
 }
@@ -359,7 +372,7 @@ static void put_fix(struct page *page, const struct lp_report *r, enum lp_front 
 static void put_fixes(struct page *page, const struct lp_report *r)
 {
     enum lp_front first = lp_fix_front(r->verdict, r->seen);
-    put(page, LP_SPAN("\n"));
+    put_gap(page);
     put_fix(page, r, first);
     for (uint32_t i = 0; i < LP_FRONT_COUNT; i++)
         if (i != first)

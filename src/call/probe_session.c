@@ -178,11 +178,12 @@ static void on_opened(void *ctx, const struct lp_reply *reply)
         if (!seen->is_open && !lp_probe_has_opened(reply)) {
             seen->opening = reply->answer;
             lp_probe_login_note(s->probe, reply->login);
-            lp_seen_text(seen->failure, sizeof seen->failure,
-                reply->failure.len ? reply->failure : reply->message);
+            lp_probe_note_failure(s->probe, reply);
         }
     }
-    if (is_fault && ++s->tries < LP_PROBE_TRIES && reply->answer.error != LP_EREFUSED) {
+    bool may_change =
+        seen->is_open ? reply->answer.error != LP_EREFUSED : lp_probe_may_change(reply);
+    if (is_fault && ++s->tries < LP_PROBE_TRIES && may_change) {
         open_session(s);
         return;
     }

@@ -18,11 +18,17 @@ void lp_seen_add_call(struct lp_seen_row *row, enum lp_seen_mark mark, uint32_t 
     row->distance[row->count++] = (uint16_t)(distance < UINT16_MAX ? distance : UINT16_MAX);
 }
 
+static char shown(char c)
+{
+    bool is_blank = c == '\n' || c == '\r' || c == '\t';
+    return is_blank ? ' ' : c >= ' ' && c < 0x7F ? c : '?';
+}
+
 void lp_seen_text(char *room, size_t room_len, struct lp_span text)
 {
     size_t n = text.len < room_len - 1 ? text.len : room_len - 1;
     for (size_t i = 0; i < n; i++)
-        room[i] = text.ptr[i] >= ' ' && text.ptr[i] < 0x7F ? text.ptr[i] : '?';
+        room[i] = shown(text.ptr[i]);
     room[n] = '\0';
 }
 

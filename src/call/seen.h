@@ -53,10 +53,11 @@ enum lp_media {
 /* One answer to one question. */
 struct lp_seen_answer {
     bool is_asked;
-    int error;       /* LP_E...: no answer came */
-    uint16_t status; /* 0: no answer came */
-    uint8_t media;   /* enum lp_media */
-    bool is_result;  /* a JSON-RPC result */
+    bool is_connected; /* the server took the connection, whatever came of it */
+    int error;         /* LP_E...: no answer came */
+    uint16_t status;   /* 0: no answer came */
+    uint8_t media;     /* enum lp_media */
+    bool is_result;    /* a JSON-RPC result */
     bool has_allow;
     int32_t code;   /* of a JSON-RPC error; 0: none */
     uint32_t print; /* equal for equal texts; 0: no text */
@@ -146,7 +147,8 @@ struct lp_seen {
 struct lp_seen_row *lp_seen_add_row(struct lp_seen *seen, enum lp_seen_arm arm, bool is_serial);
 /* One more call in a row; beyond LP_SEEN_CALLS_MAX it is dropped. */
 void lp_seen_add_call(struct lp_seen_row *row, enum lp_seen_mark mark, uint32_t distance);
-/* Copies text into one of the fields above, cut where it does not fit, unprintable bytes as '?'. */
+/* Copies text into one of the fields above, cut where it does not fit; line ends as blanks,
+ * other unprintable bytes as '?'. */
 void lp_seen_text(char *room, size_t room_len, struct lp_span text);
 /* Whether two answers are the same word: status, JSON-RPC code and text. */
 bool lp_seen_same(const struct lp_seen_answer *a, const struct lp_seen_answer *b);

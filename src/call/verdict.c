@@ -61,15 +61,29 @@ static bool is_beyond_chance(uint32_t faults, uint32_t asked)
 
 /* --- the endpoint --- */
 
+static bool holds_no_answer(const struct sums *s)
+{
+    const struct lp_seen *seen = s->seen;
+    return !seen->is_open && !seen->opening.status && !seen->discover.status &&
+        (seen->opening.is_connected || seen->discover.is_connected);
+}
+
 static bool holds_unreachable(const struct sums *s)
 {
-    return !s->seen->is_open && !s->seen->opening.status && !s->seen->discover.status;
+    return !s->seen->is_open && !s->seen->opening.status && !s->seen->discover.status &&
+        !holds_no_answer(s);
+}
+
+/* 501 is the word of a web server that knows no POST. */
+static bool is_trouble(uint16_t status)
+{
+    return status == 429 || (status >= 500 && status != 501);
 }
 
 static bool holds_web_page(const struct sums *s)
 {
     const struct lp_seen_answer *opening = &s->seen->opening;
-    return !s->seen->is_open && opening->media == LP_MEDIA_HTML && opening->status < 500 &&
+    return !s->seen->is_open && opening->media == LP_MEDIA_HTML && !is_trouble(opening->status) &&
         opening->status != 401 && opening->status != 403;
 }
 
@@ -92,7 +106,7 @@ static bool holds_refused(const struct sums *s)
 static bool holds_no_endpoint(const struct sums *s)
 {
     uint16_t status = s->seen->opening.status;
-    return !s->seen->is_open && status && status < 500 && status != 429;
+    return !s->seen->is_open && status && !is_trouble(status);
 }
 
 static bool holds_trouble(const struct sums *s)
@@ -374,6 +388,12 @@ static struct lp_estimate estimate(const struct sums *s, const struct lp_verdict
         : (struct lp_estimate){0};
 }
 
+static bool is_tls_error(int error)
+{
+    return error == LP_ETLS || error == LP_ETLS_UNTRUSTED || error == LP_ETLS_NAME ||
+        error == LP_ETLS_EXPIRED;
+}
+
 void lp_verdict_judge(const struct lp_seen *seen, struct lp_verdict *ret)
 {
     struct sums s = sum_up(seen);
@@ -389,6 +409,10 @@ void lp_verdict_judge(const struct lp_seen *seen, struct lp_verdict *ret)
     const struct lp_situation_info *info = lp_situation_info(ret->situation);
     ret->judgement = info->judgement;
     ret->remedy = info->remedy;
+    if (ret->remedy == LP_REMEDY_ADDRESS && is_tls_error(seen->opening.error))
+        ret->remedy = LP_REMEDY_TLS;
+    if (ret->remedy == LP_REMEDY_NOTHING && ret->holds[LP_SITUATION_slow_stream])
+        ret->remedy = LP_REMEDY_STREAM;
     if (seen->is_old_sse && (info->remedy == LP_REMEDY_PIN || info->remedy == LP_REMEDY_COOKIE))
         ret->remedy = LP_REMEDY_PIN_SSE;
     ret->affinity = info->affinity ? info->affinity : affinity_of(&s);

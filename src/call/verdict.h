@@ -12,7 +12,8 @@
 /* X(name, judgement, affinity, remedy, headline) */
 #define LP_SITUATIONS(X)                                                                           \
     /* there is nothing to judge */                                                                \
-    X(unreachable, NO_ENDPOINT, UNKNOWN, URL, "nothing answers at this address")                   \
+    X(no_answer, UNKNOWN, UNKNOWN, ANSWER, "the server takes connections, but does not answer")    \
+    X(unreachable, NO_ENDPOINT, UNKNOWN, ADDRESS, "nothing answers at this address")               \
     X(web_page, NO_ENDPOINT, UNKNOWN, URL, "this is a web page, not an MCP endpoint")              \
     X(login_mismatch, BROKEN, UNKNOWN, LOGIN_URL,                                                  \
         "the server asks for a login, but its metadata names another address than the one in "     \
@@ -89,6 +90,9 @@ enum lp_affinity {
 enum lp_remedy {
     LP_REMEDY_NOTHING,
     LP_REMEDY_URL,
+    LP_REMEDY_ADDRESS,
+    LP_REMEDY_TLS, /* as ADDRESS, where the port is open and its certificate or TLS is not right */
+    LP_REMEDY_ANSWER,
     LP_REMEDY_LOGIN,
     LP_REMEDY_LOGIN_URL,
     LP_REMEDY_LET_IN,

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import http from 'node:http';
+import net from 'node:net';
 import path from 'node:path';
 import { suite, test } from 'node:test';
 import { haproxy, limpetReplicas, nginx } from './lib/fronts.mjs';
@@ -50,6 +51,19 @@ async function serve(t, answer) {
   });
   await new Promise(resolve => server.listen(0, '127.0.0.1', resolve));
   t.after(() => { server.closeAllConnections(); server.close(); });
+  return `http://127.0.0.1:${server.address().port}/mcp`;
+}
+
+// A server below HTTP: `talk(socket)` once the request has begun.
+async function raw(t, talk) {
+  const sockets = new Set();
+  const server = net.createServer(socket => {
+    sockets.add(socket);
+    socket.on('error', () => {}).on('close', () => sockets.delete(socket));
+    socket.once('data', () => talk(socket));
+  });
+  await new Promise(resolve => server.listen(0, '127.0.0.1', resolve));
+  t.after(() => { for (const socket of sockets) socket.destroy(); server.close(); });
   return `http://127.0.0.1:${server.address().port}/mcp`;
 }
 
@@ -545,6 +559,40 @@ suite('the command', () => {
     assert.ok(help.stdout.split('\n').every(line => line.length <= 80));
   });
 
+  test('a server that is silent, drips or never ends is no closed port', async t => {
+    const silent = await raw(t, () => {});
+    const drips = await raw(t, socket => {
+      socket.write('HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n\r\n');
+      const timer = setInterval(() => socket.write(' '), 300);
+      socket.on('close', () => clearInterval(timer));
+    });
+    const endless = await raw(t, socket => {
+      socket.write('HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n');
+      const more = () => { while (!socket.destroyed && socket.write(Buffer.alloc(65536, 32))); };
+      socket.on('drain', more);
+      more();
+    });
+    const words = [/connected, but no answer within 3.5 s/, /no answer within/, /does not end/];
+    for (const [i, url] of [silent, drips, endless].entries()) {
+      const seen = await probe(url);
+      is(seen, 'unknown', 'no-answer', null);
+      assert.match(seen.failure, words[i]);
+    }
+  });
+
+  test('a web server that knows no POST is no endpoint; advice without a front names none', async t => {
+    const url = await serve(t, (request, response) => response
+      .writeHead(501, { 'content-type': 'text/html' }).end('<h1>\nUnsupported</h1>\n'));
+    is(await probe(url), 'unknown', 'web-page', null);
+    const { code, stdout } = await limpet([url]);
+    assert.equal(code, 3);
+    assert.match(stdout, /\n\n  Fix: give the URL/);
+    assert.match(stdout, /<h1> Unsupported/);
+    assert.doesNotMatch(stdout, /\n\n\n/);
+    const closed = await limpet([`http://127.0.0.1:${await freePort()}/mcp`]);
+    assert.match(closed.stdout, /Fix: start the server/);
+  });
+
   test('behind TLS: refused, believed with --cacert', async t => {
     const [at] = await limpetReplicas(t, 1);
     const authority = new Authority(t);
@@ -552,6 +600,7 @@ suite('the command', () => {
     const refused = await probe(front.url);
     is(refused, 'unknown', 'unreachable', null);
     assert.match(refused.failure, /certificate/);
+    assert.match(refused.fix, /--cacert/);
     is(await probe(front.url, '--cacert', authority.file), 'healthy', 'one-process', 'not-needed');
   });
 

@@ -327,6 +327,11 @@ static void test_endpoints(void **state)
     (void)state;
 #define CLOSED(...) (seen->is_open = false, seen->opening = (struct lp_seen_answer){__VA_ARGS__})
     EXPECT(CLOSED(.is_asked = true, .error = LP_EREFUSED), unreachable, UNKNOWN);
+    EXPECT(CLOSED(.error = LP_ETLS_UNTRUSTED), unreachable, UNKNOWN);
+    EXPECT(CLOSED(.error = LP_ETIMEOUT), unreachable, UNKNOWN);
+    EXPECT(CLOSED(.error = LP_ETIMEOUT, .is_connected = true), no_answer, UNKNOWN);
+    EXPECT(CLOSED(.status = 501, .media = LP_MEDIA_HTML), web_page, UNKNOWN);
+    EXPECT(CLOSED(.status = 501, .media = LP_MEDIA_JSON), no_endpoint, UNKNOWN);
     EXPECT(CLOSED(.status = 200, .media = LP_MEDIA_HTML), web_page, UNKNOWN);
     EXPECT(CLOSED(.status = 404, .media = LP_MEDIA_HTML), web_page, UNKNOWN);
     EXPECT(CLOSED(.status = 401, .media = LP_MEDIA_HTML), login, UNKNOWN);
@@ -514,12 +519,55 @@ static void test_fronts(void **state)
     }
 }
 
+/* Nothing is lost, but streams begin late: healthy, and told how to mend it. */
+static void test_slow_stream_is_mended(void **state)
+{
+    (void)state;
+    struct lp_seen *seen = healthy();
+    struct lp_verdict verdict;
+    seen->gets = (struct lp_seen_tally){.asked = 3, .fine = 3};
+    seen->stream = (struct lp_seen_stream){.head_ms = 400, .post_ms = 3};
+    lp_verdict_judge(seen, &verdict);
+    assert_int_equal(verdict.judgement, LP_JUDGE_HEALTHY);
+    assert_int_equal(verdict.remedy, LP_REMEDY_STREAM);
+    seen->stream.head_ms = 4;
+    lp_verdict_judge(seen, &verdict);
+    assert_int_equal(verdict.remedy, LP_REMEDY_NOTHING);
+    free(seen);
+}
+
+/* The advice follows what is wrong with the address. */
+static void test_address_is_mended(void **state)
+{
+    (void)state;
+    static const struct {
+        int error;
+        enum lp_remedy remedy;
+    } CASES[] = {{LP_EREFUSED, LP_REMEDY_ADDRESS}, {LP_ETLS, LP_REMEDY_TLS},
+        {LP_ETLS_UNTRUSTED, LP_REMEDY_TLS}, {LP_ETLS_NAME, LP_REMEDY_TLS},
+        {LP_ETLS_EXPIRED, LP_REMEDY_TLS}};
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct lp_seen *seen = healthy();
+        struct lp_verdict verdict;
+        seen->is_open = false;
+        seen->opening = (struct lp_seen_answer){.is_asked = true, .error = CASES[i].error};
+        lp_verdict_judge(seen, &verdict);
+        assert_int_equal(verdict.remedy, CASES[i].remedy);
+        assert_false(lp_fix_has_front(verdict.remedy, LP_FRONT_GATEWAY));
+        assert_non_null(lp_fix_of(verdict.remedy, LP_FRONT_GATEWAY).words);
+        free(seen);
+    }
+    assert_true(lp_fix_has_front(LP_REMEDY_PIN, LP_FRONT_GATEWAY));
+}
+
 static void test_notes(void **state)
 {
     (void)state;
     char room[6];
-    lp_seen_text(room, sizeof room, LP_SPAN("a\nbcdefgh"));
-    assert_string_equal(room, "a?bcd");
+    lp_seen_text(room, sizeof room,
+        LP_SPAN("a\n\x01"
+                "cdefgh"));
+    assert_string_equal(room, "a ?cd");
     static struct lp_seen seen;
     struct lp_seen_row *row = NULL;
     for (uint32_t i = 0; i < LP_SEEN_ROWS_MAX; i++)
@@ -558,6 +606,8 @@ int main(void)
         cmocka_unit_test(test_words),
         cmocka_unit_test(test_fixes),
         cmocka_unit_test(test_fronts),
+        cmocka_unit_test(test_slow_stream_is_mended),
+        cmocka_unit_test(test_address_is_mended),
         cmocka_unit_test(test_notes),
     };
     return cmocka_run_group_tests_name("verdict", tests, NULL, NULL);
