@@ -30,6 +30,11 @@ extern const struct lp_command lp_command_gateway, lp_command_sidecar, lp_comman
     lp_command_demo, lp_command_key, lp_command_config, lp_command_status, lp_command_inspect,
     lp_command_connect, lp_command_probe;
 
+/* Said where the admin listener is on an address that others can reach. */
+#define LP_APP_ADMIN_IS_OPEN                                                                       \
+    "the admin address is no loopback address: it answers /live and /ready, but not /status and "  \
+    "/metrics; for those use a loopback address, as in --admin 127.0.0.1:8081"
+
 /* --- main.c --- */
 
 /* "limpet: ..." on stderr; returns `status`. */

@@ -65,17 +65,19 @@ static int say_no_memory(void)
 
 static int set_url(struct lp_target *target, struct lp_span url, const char *whose)
 {
+    struct lp_span head, tail;
     int err = lp_target_set_url(target, url);
+    const char *hidden = lp_uri_hide_user(url, &head, &tail) ? "***" : ""; /* a password */
     if (err == LP_ENOMEM)
         return say_no_memory();
     if (err == LP_EUNSUPPORTED)
-        return lp_app_fail(
-            LP_EXIT_USAGE, "%s: \"%.*s\" is neither http nor https", whose, (int)url.len, url.ptr);
+        return lp_app_fail(LP_EXIT_USAGE, "%s: \"%.*s%s%.*s\" is neither http nor https", whose,
+            (int)head.len, head.ptr, hidden, (int)tail.len, tail.ptr);
     if (err)
         return lp_app_fail(LP_EXIT_USAGE,
-            "%s: \"%.*s\" is no address of a server; write http://HOST:PORT/mcp, without a user "
-            "name in it",
-            whose, (int)url.len, url.ptr);
+            "%s: \"%.*s%s%.*s\" is no address of a server; write http://HOST:PORT/mcp, without a "
+            "user name in it",
+            whose, (int)head.len, head.ptr, hidden, (int)tail.len, tail.ptr);
     return LP_EXIT_OK;
 }
 
@@ -152,11 +154,13 @@ static int set_name(const struct lp_client_flags *f, const char *name, struct lp
     int status;
     int err = lp_file_read(file, &text, &why);
     struct lp_span sentence = lp_buf_span(&why);
+    struct lp_span head, tail;
+    const char *hidden = lp_uri_hide_user(lp_span_str(name), &head, &tail) ? "***" : "";
     if (err == LP_ENOT_FOUND && !f->config)
         status = lp_app_fail(LP_EXIT_USAGE,
-            "\"%s\" is no URL, and there is no mcp.json here to look it up in; write "
+            "\"%.*s%s%.*s\" is no URL, and there is no mcp.json here to look it up in; write "
             "http://HOST:PORT/mcp, or say --config FILE",
-            name);
+            (int)head.len, head.ptr, hidden, (int)tail.len, tail.ptr);
     else if (err)
         status = lp_app_fail(LP_EXIT_USAGE, "%.*s", (int)sentence.len, sentence.ptr);
     else {

@@ -115,6 +115,8 @@ static int check_machine(const struct lp_conf *conf)
             status = LP_EXIT_REFUSED;
     if (conf->has_admin && check_address(&conf->admin) != LP_EXIT_OK)
         status = LP_EXIT_REFUSED;
+    if (conf->has_admin && !conf->admin.is_loopback)
+        printf("Note: %s.\n", LP_APP_ADMIN_IS_OPEN);
     return status;
 }
 

@@ -254,6 +254,15 @@ static void say_sidecar(struct gateway *g, const struct lp_conf *conf)
     lp_buf_release(&text);
 }
 
+static void say_admin(struct gateway *g, const struct lp_conf *conf)
+{
+    const char *page = conf->admin.is_loopback ? "/status" : "/ready";
+    say(g, LP_LOG_INFO, "admin on %s%s%s", conf->admin.is_unix ? "" : "http://",
+        lp_listener_text(g->listeners[conf->listen_count]), conf->admin.is_unix ? "" : page);
+    if (!conf->admin.is_loopback)
+        say(g, LP_LOG_WARN, "%s", LP_APP_ADMIN_IS_OPEN);
+}
+
 static void say_start(struct gateway *g, uint64_t descriptors)
 {
     const struct lp_conf *conf = g->conf;
@@ -268,9 +277,7 @@ static void say_start(struct gateway *g, uint64_t descriptors)
             "the limit (ulimit -n) or lower connections_max",
             (unsigned long long)descriptors, (unsigned long long)needed, conf->conn_max);
     if (conf->has_admin)
-        say(g, LP_LOG_INFO, "admin on %s%s%s", conf->admin.is_unix ? "" : "http://",
-            lp_listener_text(g->listeners[conf->listen_count]),
-            conf->admin.is_unix ? "" : "/status");
+        say_admin(g, conf);
     for (uint32_t i = 0; i < conf->listen_count; i++)
         say(g, LP_LOG_INFO, "listening on %s%s", conf->listens[i].is_unix ? "" : "http://",
             lp_listener_text(g->listeners[i]));

@@ -12,7 +12,7 @@
 #include "io/tls_trust.h"
 #include "mcp/keyring.h"
 
-enum { CONF_BYTES_MAX = 4 << 20, KEY_BYTES_MAX = 65536, WHY_MAX = 4096, PROBLEMS_MAX = 1 << 20 };
+enum { CONF_BYTES_MAX = 1 << 20, KEY_BYTES_MAX = 65536, WHY_MAX = 4096, PROBLEMS_MAX = 1 << 20 };
 
 static int say(enum lp_exit status, const struct lp_buf *why, int err)
 {

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "conf/conf_priv.h"
+#include "wire/uri.h"
 
 enum { SHOWN_MAX = 60, FILE_SHOWN_MAX = 250, SENTENCE_MAX = 400, MESSAGE_MAX = 900 };
 
@@ -77,13 +78,17 @@ void lp_conf_problem(
 void lp_conf_refuse(
     struct lp_conf_problems *problems, struct lp_conf_value *at, const char *fmt, ...)
 {
-    char sentence[SENTENCE_MAX], value[SHOWN_MAX + 8];
+    char sentence[SENTENCE_MAX], value[2 * SHOWN_MAX + 16];
+    struct lp_span head, tail;
     va_list args;
     if (at->is_refused)
         return;
-    int len = shown(at->text, SHOWN_MAX);
-    (void)snprintf(value, sizeof value, "\"%.*s%s\" ", len, at->text.ptr,
-        (size_t)len < at->text.len ? "..." : "");
+    const char *hidden = lp_uri_hide_user(at->text, &head, &tail) ? "***" : ""; /* a password */
+    int head_len = shown(head, SHOWN_MAX);
+    int tail_len = shown(tail, SHOWN_MAX);
+    bool is_cut = (size_t)head_len < head.len || (size_t)tail_len < tail.len;
+    (void)snprintf(value, sizeof value, "\"%.*s%s%.*s%s\" ", head_len, head.ptr, hidden, tail_len,
+        tail.ptr, is_cut ? "..." : "");
     va_start(args, fmt);
     (void)vsnprintf(sentence, sizeof sentence, fmt, args);
     va_end(args);

@@ -6,10 +6,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 enum { READ_STEP = 4096, KEY_MODE = 0600, DIRECTORY_MODE = 0700 };
@@ -235,6 +237,15 @@ int lp_key_file_open(
     return err;
 }
 
+/* Where the kernel shows itself no file can be made, whatever the folder's mode says. */
+static bool is_of_kernel(const char *folder)
+{
+    struct statfs info;
+    if (statfs(folder, &info))
+        return false;
+    return info.f_type == PROC_SUPER_MAGIC || info.f_type == SYSFS_MAGIC;
+}
+
 int lp_key_file_may_be_made(const char *path, struct lp_buf *why)
 {
     char folder[PATH_MAX];
@@ -248,6 +259,8 @@ int lp_key_file_may_be_made(const char *path, struct lp_buf *why)
     int err = stat(folder, &info) ? errno : S_ISDIR(info.st_mode) ? 0 : ENOTDIR;
     if (!err && eaccess(folder, W_OK | X_OK))
         err = errno;
+    if (!err && is_of_kernel(folder))
+        err = EPERM;
     if (!err)
         return LP_OK;
     (void)complain_of_key(why, "make the key file", path, err);

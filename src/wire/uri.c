@@ -455,3 +455,16 @@ int lp_uri_resolve(const struct lp_uri *base, const struct lp_uri *ref, struct l
         out->len = len_before;
     return err;
 }
+
+bool lp_uri_hide_user(struct lp_span text, struct lp_span *ret_head, struct lp_span *ret_tail)
+{
+    size_t from = lp_span_search(text, LP_SPAN("://"));
+    size_t at = text.len;
+    from = from < text.len ? from + 3 : 0;
+    while (at > from && text.ptr[at - 1] != '@') /* the last one: a password may hold others */
+        at--;
+    bool has_user = at > from;
+    *ret_head = has_user ? lp_span(text.ptr, from) : text;
+    *ret_tail = has_user ? lp_span_from(text, at - 1) : lp_span_from(text, text.len);
+    return has_user;
+}

@@ -128,7 +128,7 @@ suite('mistakes', () => {
     [[], /say which server/],
     [['a://b', 'c://d'], /say which server/],
     [['http://'], /no address of a server/],
-    [['http://user:word@127.0.0.1/mcp'], /without a user name/],
+    [['http://user:word@127.0.0.1/mcp'], /"http:\/\/\*\*\*@127\.0\.0\.1\/mcp".*without a user name/],
     [['ftp://127.0.0.1/mcp'], /neither http nor https/],
     [['nobody'], /nobody.*here, local, odd|here/],
     [['local'], /stdio server/],

@@ -266,3 +266,39 @@ servers:
     assert.match(answer.headers['content-type'], /^text\/plain/);
   });
 });
+
+suite('what a check foresees', () => {
+  const check = (...flags) => limpet(['config', 'check', ...flags]);
+
+  test('a password in an address is never repeated', async t => {
+    const file = path.join(folder(t), 'limpet.yaml');
+    writeFileSync(file, 'replicas: ["http://u:the-secret@127.0.0.1/mcp"]\n');
+    for (const flags of [['-c', file], ['http://u:the-secret@127.0.0.1/mcp']]) {
+      const { code, stdout, stderr } = await check(...flags);
+      assert.ok(code);
+      assert.match(stderr, /"http:\/\/\*\*\*@127\.0\.0\.1\/mcp" is not a replica address/);
+      assert.doesNotMatch(stdout + stderr, /the-secret/);
+    }
+  });
+
+  test('an admin address that others reach does not tell the status there', async t => {
+    const admin = `0.0.0.0:${await freePort()}`;
+    const flags = ['--listen', `127.0.0.1:${await freePort()}`, '--admin', admin,
+      '--key-file', keyFile(t), URL_OK];
+    const { code, stdout } = await check(...flags);
+    assert.equal(code, 0);
+    assert.match(stdout, /Note: the admin address is no loopback address.*\/status and \/metrics/);
+    const proc = start(t, 'gateway', LIMPET, ['gateway', ...flags]);
+    await proc.says(/answers \/live and \/ready, but not \/status and \/metrics/);
+    assert.doesNotMatch(proc.log, /admin on \S+\/status/);
+  });
+
+  test('no key file can be made in /proc, and no file is read without end', async t => {
+    const proc = await check('--key-file', '/proc/x/key', URL_OK);
+    assert.equal(proc.code, 2);
+    assert.match(proc.stderr, /cannot make the key file \/proc\/x\/key/);
+    const zero = await check('-c', '/dev/zero');
+    assert.equal(zero.code, 2);
+    assert.match(zero.stderr, /longer than 1048576 bytes/);
+  });
+});

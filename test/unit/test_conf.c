@@ -521,9 +521,9 @@ static void check_bad_replica(const char *url, enum bad_address what)
 
 static void bad_replicas_are_refused(void **state)
 {
-    static const char *const BAD_FORMS[] = {"htp://x", "http://", "http:///mcp", "http://u@h:1/",
-        "http://h:1/a?b", "http://h:1/a#b", "http://h:/", "http://h:x/", "http://h:1:2/",
-        "http://[::1", "http://[::g]:1/", "http://[1.2.3.4]:1/", "http://[::1]x:1/", "http://-a:1/",
+    static const char *const BAD_FORMS[] = {"htp://x", "http://", "http:///mcp", "http://h:1/a?b",
+        "http://h:1/a#b", "http://h:/", "http://h:x/", "http://h:1:2/", "http://[::1",
+        "http://[::g]:1/", "http://[1.2.3.4]:1/", "http://[::1]x:1/", "http://-a:1/",
         "http://10.0.0.256:1/", "http://10.0.0:1/", "http://1.2.3.4.5:1/", "http://1..2.3:1/",
         "http://a b:1/", "http://h%41:1/", "10.0.0.1:3001", "unix:", "unix:/", "unix:a.sock",
         "unix:/a b", "unix:/a:mcp", "unix:/a:/mcp:/x?", "ftp://a:1/", "/mcp", "http"};
@@ -540,6 +540,17 @@ static void bad_replicas_are_refused(void **state)
     char path[160] = "unix:/";
     memset(path + 6, 'a', 107);
     check_bad_replica(path, LONG);
+}
+
+/* Who writes a password into an address does not find it again in a log. */
+static void passwords_are_not_repeated(void **state)
+{
+    (void)state;
+    struct loaded l = load("replicas: [\"http://u:secret@h:1/\"]\n", NULL);
+    assert_non_null(strstr(l.message, "\"http://***@h:1/\" is not a replica address"));
+    assert_null(strstr(l.message, "secret"));
+    assert_int_equal(l.err, LP_ESYNTAX);
+    unload(&l);
 }
 
 static void bad_listeners_are_refused(void **state)
@@ -831,6 +842,7 @@ int main(void)
         cmocka_unit_test(aliases_and_single_values),
         cmocka_unit_test(each_mistake_has_its_message),
         cmocka_unit_test(bad_replicas_are_refused),
+        cmocka_unit_test(passwords_are_not_repeated),
         cmocka_unit_test(bad_listeners_are_refused),
         cmocka_unit_test(limits_are_told),
         cmocka_unit_test(many_keys_are_told),

@@ -529,6 +529,27 @@ static void test_query(void **state)
     check_query(NULL, "a", NULL);
 }
 
+static void check_hidden(const char *text, const char *head, const char *tail)
+{
+    struct lp_span left;
+    struct lp_span right;
+    assert_int_equal(lp_uri_hide_user(lp_span_str(text), &left, &right), *tail != 0);
+    assert_true(lp_span_eq(left, lp_span_str(head)));
+    assert_true(lp_span_eq(right, lp_span_str(tail)));
+}
+
+static void test_users_are_hidden(void **state)
+{
+    (void)state;
+    check_hidden("http://u:secret@h/mcp", "http://", "@h/mcp");
+    check_hidden("http://u:a@b/c@h/mcp", "http://", "@h/mcp");
+    check_hidden("B=http://u:secret@h", "B=http://", "@h");
+    check_hidden("u:secret@h/mcp", "", "@h/mcp");
+    check_hidden("http://@h", "http://", "@h");
+    check_hidden("http://h/mcp", "http://h/mcp", "");
+    check_hidden("", "", "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -541,6 +562,7 @@ int main(void)
         cmocka_unit_test(test_resolve),
         cmocka_unit_test(test_resolve_all_or_nothing),
         cmocka_unit_test(test_query),
+        cmocka_unit_test(test_users_are_hidden),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
