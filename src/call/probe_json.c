@@ -328,6 +328,19 @@ static void put_login(struct object *o, const struct lp_seen *seen)
     end(o, "}");
 }
 
+static void put_faults(struct object *o, const struct lp_seen *seen)
+{
+    number(o, "requests", seen->requests);
+    begin(o, "failed", "[");
+    for (uint32_t i = 0; i < seen->fault_count; i++) {
+        begin(o, NULL, "{");
+        number(o, "status", seen->faults[i].status);
+        number(o, "count", seen->faults[i].count);
+        end(o, "}");
+    }
+    end(o, "]");
+}
+
 int lp_report_json(const struct lp_report *report, struct lp_buf *out)
 {
     struct object o = {.out = out};
@@ -341,6 +354,7 @@ int lp_report_json(const struct lp_report *report, struct lp_buf *out)
     put_protocol(&o, report);
     put_rest(&o, &report->seen->idle);
     text(&o, "failure", report->seen->failure[0] ? report->seen->failure : NULL);
+    put_faults(&o, report->seen);
     put_login(&o, report->seen);
     boolean(&o, "is_cut_short", report->seen->is_cut_short);
     number(&o, "took_ms", report->seen->took_ms);

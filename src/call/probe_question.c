@@ -125,6 +125,7 @@ static void on_discovered(void *ctx, const struct lp_reply *reply)
     struct lp_seen *seen = &probe->seen;
     bool is_fault = lp_probe_is_fault(reply) && lp_probe_may_change(reply);
     seen->discover = reply->answer;
+    lp_seen_add_request(seen, reply->answer.status, lp_probe_is_fault(reply));
     if (!reply->answer.status)
         lp_probe_note_failure(probe, reply);
     if (is_fault && ++probe->tries < LP_PROBE_TRIES) {

@@ -105,6 +105,25 @@ static void put_login(struct page *page, const struct lp_report *r)
             lp_report_address(i));
 }
 
+/* "503 in 33 of 100 requests; no answer in 2". */
+static void put_faults(struct page *page, const struct lp_seen *seen)
+{
+    char text[LINE_MAX_BYTES] = "";
+    size_t at = 0;
+    for (uint32_t i = 0; i < seen->fault_count; i++) {
+        char what[16] = "no answer";
+        char of_all[32] = "";
+        if (seen->faults[i].status)
+            snprintf(what, sizeof what, "%u", seen->faults[i].status);
+        if (!i)
+            snprintf(of_all, sizeof of_all, " of %u requests", seen->requests);
+        at += (size_t)snprintf(text + at, sizeof text - at, "%s%s in %u%s", i ? "; " : "", what,
+            seen->faults[i].count, of_all);
+    }
+    if (at)
+        line(page, "failed", "%s", text);
+}
+
 static void put_verdict(struct page *page, const struct lp_report *r)
 {
     char text[LINE_MAX_BYTES];
@@ -121,6 +140,9 @@ static void put_verdict(struct page *page, const struct lp_report *r)
         paragraph(page, r->seen->failure);
     if (r->seen->login[0])
         put_login(page, r);
+    if (r->verdict->situation == LP_SITUATION_trouble ||
+        r->verdict->situation == LP_SITUATION_server_down)
+        put_faults(page, r->seen);
     put(page, LP_SPAN("\n"));
 }
 

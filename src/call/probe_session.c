@@ -174,6 +174,7 @@ static void on_opened(void *ctx, const struct lp_reply *reply)
     bool is_fault = lp_probe_is_fault(reply);
     if (s->task.job != LP_JOB_ORIGIN) {
         seen->openings++;
+        lp_seen_add_request(seen, reply->answer.status, is_fault);
         seen->opening_faults += is_fault;
         if (!seen->is_open && !lp_probe_has_opened(reply)) {
             seen->opening = reply->answer;
@@ -236,6 +237,7 @@ static void note_call(struct lp_probe_session *s, const struct lp_reply *reply)
 {
     struct lp_probe *probe = s->probe;
     enum lp_seen_mark mark = lp_probe_mark(probe, reply);
+    lp_seen_add_request(&probe->seen, reply->answer.status, mark == LP_MARK_FAULT);
     if (mark == LP_MARK_LOST)
         probe->seen.lost = reply->answer;
     if (mark == LP_MARK_OK && s->task.arm == LP_ARM_FRESH)

@@ -116,6 +116,7 @@ static void on_posted(void *ctx, const struct lp_reply *reply)
     struct sse *s = post->owner;
     post->ask = NULL;
     post->is_fault = reply->answer.status >= 500 || reply->answer.status == 429;
+    lp_seen_add_request(&s->probe->seen, reply->answer.status, post->is_fault);
     s->waiting--;
     if (!s->waiting &&
         lp_fetcher_timer_set(s->probe->args.fetcher, &s->timer, (uint64_t)WAIT_MS * 1000))

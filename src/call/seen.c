@@ -18,6 +18,19 @@ void lp_seen_add_call(struct lp_seen_row *row, enum lp_seen_mark mark, uint32_t 
     row->distance[row->count++] = (uint16_t)(distance < UINT16_MAX ? distance : UINT16_MAX);
 }
 
+void lp_seen_add_request(struct lp_seen *seen, uint16_t status, bool is_fault)
+{
+    uint32_t i = 0;
+    seen->requests++;
+    while (i < seen->fault_count && seen->faults[i].status != status)
+        i++;
+    if (!is_fault || i == LP_SEEN_FAULTS_MAX)
+        return;
+    if (i == seen->fault_count)
+        seen->faults[seen->fault_count++] = (struct lp_seen_fault){.status = status};
+    seen->faults[i].count++;
+}
+
 static char shown(char c)
 {
     bool is_blank = c == '\n' || c == '\r' || c == '\t';

@@ -14,8 +14,9 @@ enum {
     LP_SEEN_COOKIES_MAX = 8,
     LP_SEEN_TEXT_MAX = 128, /* of a cookie's name, a hop, a version; longer ones are cut */
     LP_SEEN_HOPS_MAX = 6,
-    LP_SEEN_TRIES_MAX = 3, /* of the idle test */
-    LP_SEEN_ADDRESSES = 3, /* oauth-protected-resource, oauth-authorization-server, openid */
+    LP_SEEN_TRIES_MAX = 3,  /* of the idle test */
+    LP_SEEN_FAULTS_MAX = 4, /* kinds of failures told apart */
+    LP_SEEN_ADDRESSES = 3,  /* oauth-protected-resource, oauth-authorization-server, openid */
 };
 
 /* What became of one call on a session. */
@@ -91,6 +92,12 @@ struct lp_seen_idle {
     uint32_t dead_s;                    /* shortest rest after which one did not; 0: none */
 };
 
+/* Requests that failed alike. */
+struct lp_seen_fault {
+    uint16_t status; /* 0: no answer came */
+    uint32_t count;
+};
+
 struct lp_seen {
     /* the endpoint */
     struct lp_seen_answer opening; /* the last try to open a session, in either era */
@@ -109,6 +116,11 @@ struct lp_seen {
     bool has_login_mismatch;                 /* one of them is not of the address in use */
     struct lp_seen_answer addresses[LP_SEEN_ADDRESSES]; /* below /.well-known/ */
     char failure[LP_SEEN_TEXT_MAX * 4];                 /* in words, why nothing was opened */
+
+    /* openings and calls that say nothing of sessions, by their status */
+    uint32_t requests; /* all of them, the good ones too */
+    uint32_t fault_count;
+    struct lp_seen_fault faults[LP_SEEN_FAULTS_MAX];
 
     /* calls */
     uint32_t openings;
@@ -147,6 +159,8 @@ struct lp_seen {
 struct lp_seen_row *lp_seen_add_row(struct lp_seen *seen, enum lp_seen_arm arm, bool is_serial);
 /* One more call in a row; beyond LP_SEEN_CALLS_MAX it is dropped. */
 void lp_seen_add_call(struct lp_seen_row *row, enum lp_seen_mark mark, uint32_t distance);
+/* Counts an opening or a call; a fault of a kind beyond LP_SEEN_FAULTS_MAX is not told. */
+void lp_seen_add_request(struct lp_seen *seen, uint16_t status, bool is_fault);
 /* Copies text into one of the fields above, cut where it does not fit; line ends as blanks,
  * other unprintable bytes as '?'. */
 void lp_seen_text(char *room, size_t room_len, struct lp_span text);

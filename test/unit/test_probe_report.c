@@ -223,6 +223,24 @@ static void test_limits(void **state)
     told_free(t);
 }
 
+/* What failed is told by kind, and of how many. */
+static void test_failures_are_counted(void **state)
+{
+    (void)state;
+    struct told *t = told_new(LP_SITUATION_trouble);
+    for (uint32_t i = 0; i < 100; i++)
+        lp_seen_add_request(&t->seen, i % 3 ? 200 : 503, i % 3 == 0);
+    lp_seen_add_request(&t->seen, 0, true);
+    tell(t);
+    SAYS(t, "  failed            503 in 34 of 101 requests; no answer in 1\n");
+    has(t, "requests", NULL, "101");
+    has(t, "failed", NULL, "[{\"status\":503,\"count\":34},{\"status\":0,\"count\":1}]");
+    for (uint16_t status = 500; status < 520; status++)
+        lp_seen_add_request(&t->seen, status, true);
+    assert_int_equal(t->seen.fault_count, LP_SEEN_FAULTS_MAX);
+    told_free(t);
+}
+
 static void test_little_is_told_without_a_session(void **state)
 {
     (void)state;
@@ -370,6 +388,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_everything),
         cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_failures_are_counted),
         cmocka_unit_test(test_little_is_told_without_a_session),
         cmocka_unit_test(test_replicas),
         cmocka_unit_test(test_the_cookie_that_holds),
