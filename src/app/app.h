@@ -35,6 +35,11 @@ extern const struct lp_command lp_command_gateway, lp_command_sidecar, lp_comman
     "the admin address is no loopback address: it answers /live and /ready, but not /status and "  \
     "/metrics; for those use a loopback address, as in --admin 127.0.0.1:8081"
 
+/* Of sidecars with peers; with the key file's path. */
+#define LP_APP_NO_SHARED_KEY                                                                       \
+    "there is no key file %s; sidecars with peers share one: make it with limpet key new, and "    \
+    "give it to all of them"
+
 /* --- main.c --- */
 
 /* "limpet: ..." on stderr; returns `status`. */
@@ -74,6 +79,16 @@ LP_MUST int lp_options_address(
 /* A whole number; LP_EXIT_USAGE after saying why. */
 LP_MUST int lp_options_number(
     const char *flag, const char *text, uint32_t max, uint32_t *ret_number);
+
+/* The same for either seat: a sidecar's when the words or the file name an owner id or a server
+ * beside it (--self, --local), else a gateway's; conf.is_sidecar tells which. */
+LP_MUST int lp_app_load_either_conf(int argc, const char *const *argv, struct lp_conf **ret);
+
+/* --- sidecar.c --- */
+
+/* Chooses the owner id and judges whether all that belongs together is there; what is not is said
+ * and ends in `refused`. */
+LP_MUST int lp_app_check_sidecar(struct lp_conf *conf, enum lp_exit refused);
 
 /* --- gateway.c --- */
 

@@ -18,6 +18,12 @@ enum { TEXT_MAX = 4 << 20, WHY_MAX = 4096 };
 static void print_verdict(const struct lp_conf *conf)
 {
     uint32_t replicas = 0;
+    if (conf->is_sidecar) {
+        uint32_t peers = conf->servers[0].replica_count - 1; /* the first is the server beside it */
+        printf("The configuration is right: a sidecar with %u %s.\n", peers,
+            peers == 1 ? "peer" : "peers");
+        return;
+    }
     for (uint32_t i = 0; i < conf->server_count; i++)
         replicas += conf->servers[i].replica_count;
     printf("The configuration is right: %u %s, %u %s.\n", conf->server_count,
@@ -33,14 +39,14 @@ static int refuse(const struct lp_buf *why, int err, const char *advice)
     return lp_app_fail(LP_EXIT_REFUSED, "%.*s%s", (int)text.len, text.ptr, advice);
 }
 
-static int check_missing_key(const char *path)
+static int check_missing_key(const char *path, const char *who)
 {
     struct lp_buf why;
     lp_buf_init(&why, WHY_MAX);
     int err = lp_key_file_may_be_made(path, &why);
     int status = err ? refuse(&why, err, "") : LP_EXIT_OK;
     if (!err)
-        printf("The key file %s is not there yet; limpet gateway makes it.\n", path);
+        printf("The key file %s is not there yet; limpet %s makes it.\n", path, who);
     lp_buf_release(&why);
     return status;
 }
@@ -53,8 +59,11 @@ static int check_key(const struct lp_conf *conf)
     if (lp_app_key_path(conf->key_file, path, sizeof path))
         return lp_app_fail(
             LP_EXIT_REFUSED, "no home directory is known; name a key file with --key-file");
-    if (access(path, F_OK))
-        return check_missing_key(path);
+    bool is_there = !access(path, F_OK);
+    if (!is_there && conf->is_sidecar && conf->servers[0].replica_count > 1)
+        return lp_app_fail(LP_EXIT_REFUSED, LP_APP_NO_SHARED_KEY, path);
+    if (!is_there)
+        return check_missing_key(path, conf->is_sidecar ? "sidecar" : "gateway");
     int status = lp_app_load_keys(path, false, &ring, &made);
     lp_keyring_fini(&ring);
     return status == LP_EXIT_OK ? LP_EXIT_OK : LP_EXIT_REFUSED;
@@ -141,7 +150,9 @@ static int run(int argc, const char *const *argv)
         return lp_app_fail(
             LP_EXIT_USAGE, "say limpet config check or limpet config show, then -c FILE");
     struct lp_conf *conf = NULL;
-    int status = lp_app_load_conf(LP_SEAT_GATEWAY, argc - 1, argv + 1, &conf);
+    int status = lp_app_load_either_conf(argc - 1, argv + 1, &conf);
+    if (status == LP_EXIT_OK && conf->is_sidecar)
+        status = lp_app_check_sidecar(conf, LP_EXIT_REFUSED);
     if (status == LP_EXIT_OK && is_show)
         status = print_conf(conf);
     else if (status == LP_EXIT_OK)
@@ -167,6 +178,7 @@ static int help(struct lp_buf *out)
         "Example:\n"
         "  limpet config check -c limpet.yaml\n"
         "\n"
+        "With --self or --local, or such keys in the file, it is limpet sidecar's.\n"
         "The flags are those of limpet gateway:\n");
     return err ? err : lp_conf_help(out);
 }

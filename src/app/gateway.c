@@ -311,10 +311,7 @@ static int load_keys(struct gateway *g)
         return lp_app_fail(
             LP_EXIT_FAILED, "no home directory is known; name a key file with --key-file");
     if (g->conf->is_sidecar && g->conf->servers[0].replica_count > 1 && access(path, F_OK))
-        return lp_app_fail(LP_EXIT_FAILED,
-            "there is no key file %s; sidecars with peers share one: make it with limpet key new, "
-            "and give it to all of them",
-            path);
+        return lp_app_fail(LP_EXIT_FAILED, LP_APP_NO_SHARED_KEY, path);
     int status = lp_app_load_keys(path, true, &g->keyring, &made);
     if (status == LP_EXIT_OK)
         say_keys(g, path, made);

@@ -54,19 +54,55 @@ static int parse_conf(const struct lp_conf_source *source, struct lp_conf **ret)
     return err ? (int)status : LP_EXIT_OK;
 }
 
-int lp_app_load_conf(
-    enum lp_conf_seat seat, int argc, const char *const *argv, struct lp_conf **ret)
+static bool begins(struct lp_span text, struct lp_span word, char end)
 {
-    struct lp_conf_source source = {.seat = seat, .argc = argc, .argv = argv};
+    return lp_span_starts(text, word) && (text.len == word.len || text.ptr[word.len] == end);
+}
+
+/* A sidecar's configuration shows by who it is or by the server beside it. */
+static enum lp_conf_seat seat_of(const struct lp_conf_source *source)
+{
+    struct lp_span rest = source->file_text;
+    bool is_sidecar = false;
+    for (int i = 0; i < source->argc; i++) {
+        struct lp_span word = lp_span_str(source->argv[i]);
+        is_sidecar |= begins(word, LP_SPAN("--self"), '=') || begins(word, LP_SPAN("--local"), '=');
+    }
+    while (rest.len && !is_sidecar) {
+        struct lp_span line = lp_span_split(rest, '\n', &rest);
+        is_sidecar = begins(line, LP_SPAN("self"), ':') || begins(line, LP_SPAN("local"), ':');
+    }
+    return is_sidecar ? LP_SEAT_SIDECAR : LP_SEAT_GATEWAY;
+}
+
+static int load(struct lp_conf_source source, bool is_either, struct lp_conf **ret)
+{
+    int argc = source.argc;
+    const char *const *argv = source.argv;
     struct lp_buf text;
     lp_buf_init(&text, CONF_BYTES_MAX);
     source.file_name = lp_conf_file_flag(argc, argv);
     int status = source.file_name.len ? read_conf_file(source.file_name, &text) : LP_EXIT_OK;
     source.file_text = lp_buf_span(&text);
+    if (is_either)
+        source.seat = seat_of(&source);
     if (status == LP_EXIT_OK)
         status = parse_conf(&source, ret);
     lp_buf_release(&text);
     return status;
+}
+
+int lp_app_load_conf(
+    enum lp_conf_seat seat, int argc, const char *const *argv, struct lp_conf **ret)
+{
+    struct lp_conf_source source = {.seat = seat, .argc = argc, .argv = argv};
+    return load(source, false, ret);
+}
+
+int lp_app_load_either_conf(int argc, const char *const *argv, struct lp_conf **ret)
+{
+    struct lp_conf_source source = {.argc = argc, .argv = argv};
+    return load(source, true, ret);
 }
 
 int lp_app_address(const struct lp_conf_address *address, struct lp_buf *out)

@@ -77,6 +77,12 @@ static int prepare(const struct sidecar *s)
     return status;
 }
 
+int lp_app_check_sidecar(struct lp_conf *conf, enum lp_exit refused)
+{
+    struct sidecar s = {conf, refused};
+    return prepare(&s);
+}
+
 static int run(int argc, const char *const *argv)
 {
     bool has_file = lp_conf_file_flag(argc, argv).len > 0;

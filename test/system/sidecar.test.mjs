@@ -495,6 +495,28 @@ suite('what a sidecar will not start with', () => {
     });
   }
 
+  test('what limpet config check says of it', async t => {
+    const listen = `127.0.0.1:${await freePort()}`;
+    const key = `${folder(t)}/key`;
+    const file = path.join(folder(t), 'limpet.yaml');
+    const check = more => run(LIMPET, ['config', 'check', '--listen', listen, '--admin',
+      'off', '--key-file', key, ...more], { env: { FLY_MACHINE_ID: '', HOSTNAME: '' } });
+    const yaml = 'self: m1\nlocal: http://127.0.0.1:1/mcp\npeers: ["m2=http://127.0.0.1:2"]\n';
+    writeFileSync(file, yaml);
+    const without = await check(['-c', file]);
+    assert.equal(without.code, 2);
+    assert.match(without.stderr, /sidecars with peers share one/);
+    writeFileSync(key, newKey(), { mode: 0o600 });
+    const right = await check(['-c', file]);
+    assert.equal(right.code, 0, right.stderr);
+    assert.match(right.stdout, /The configuration is right: a sidecar with 1 peer\./);
+    writeFileSync(file, yaml.replace('m1', 'm-1'));
+    assert.match((await check(['-c', file])).stderr, /self: "m-1" is no owner id/);
+    const flags = ['--local=http://127.0.0.1:1/mcp', '--self', 'm1', '--ids', 'owner'];
+    assert.match((await check(flags)).stdout, /a sidecar with 0 peers\./);
+    assert.match((await check([...flags, '--threads', '2'])).stderr, /belongs to limpet gateway/);
+  });
+
   test('a mistake of the file', async t => {
     const file = path.join(folder(t), 'limpet.yaml');
     writeFileSync(file, 'self: m-1\nlocal: http://127.0.0.1:1/mcp\nids: owner\n');
