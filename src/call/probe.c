@@ -211,13 +211,29 @@ static void on_beside_found(void *ctx, const struct lp_sse_event *event)
         add_task(probe, (struct lp_probe_task){.job = LP_JOB_BESIDE, .arm = LP_ARM_FRESH});
 }
 
-static void begin_streams(struct lp_probe *probe)
+/* Sessions were opened in order, so a balancer that rotates could bring GET after GET home by
+ * chance. Therefore neighbours change places from the third on: no constant step leads from where
+ * they live to where their GETs go. */
+static void begin_gets(struct lp_probe *probe)
 {
     struct lp_list *node = probe->sessions.next;
+    struct lp_probe_session *waiting = NULL;
+    for (uint32_t i = 0; node != &probe->sessions; node = node->next, i++) {
+        struct lp_probe_session *s = LP_CONTAINER(node, struct lp_probe_session, node);
+        bool is_first_of_two = i >= 2 && i % 2 == 0 && node->next != &probe->sessions;
+        if (!is_first_of_two)
+            lp_probe_session_stream(s);
+        if (waiting)
+            lp_probe_session_stream(waiting);
+        waiting = is_first_of_two ? s : NULL;
+    }
+}
+
+static void begin_streams(struct lp_probe *probe)
+{
     put_sse_url(probe);
     probe->seen.stream.post_ms = lp_probe_pace(probe) / 1000;
-    for (; node != &probe->sessions; node = node->next)
-        lp_probe_session_stream(LP_CONTAINER(node, struct lp_probe_session, node));
+    begin_gets(probe);
     if (!probe->seen.is_modern && !probe->seen.is_old_sse) {
         lp_probe_ask_unknown_delete(probe);
         if (!probe->seen.unknown.status)

@@ -19,6 +19,19 @@ static void judge_foreign(struct lp_hop_cache *cache, const struct lp_keyring *r
     LP_ASSERT(got == LP_HOP_FORGED && cache->seen.count == 0);
 }
 
+/* One mark more than are kept: the oldest is forgotten, the new one is good once all the same. */
+static void judge_in_a_full_cache(
+    struct lp_hop_cache *cache, const struct lp_keyring *ring, const struct lp_hop_claim *claim)
+{
+    static const unsigned char NONCE[LP_HOP_NONCE_BYTES] = {8};
+    char room[LP_HOP_TEXT_MAX];
+    struct lp_span mark = lp_hop_sign(ring, claim, NOW_MS, NONCE, room);
+    cache->next = LP_HOP_CACHE_MAX;
+    LP_ASSERT(lp_hop_judge(cache, ring, claim, mark, NOW_MS) == LP_HOP_GOOD);
+    LP_ASSERT(cache->seen.count == 1 && cache->floor_ms == NOW_MS - LP_HOP_FRESH_MS);
+    LP_ASSERT(lp_hop_judge(cache, ring, claim, mark, NOW_MS) == LP_HOP_REPLAYED);
+}
+
 static void judge_signed(struct lp_hop_cache *cache, const struct lp_keyring *ring,
     const struct lp_hop_claim *claim, unsigned fault)
 {
@@ -38,6 +51,8 @@ static void judge_signed(struct lp_hop_cache *cache, const struct lp_keyring *ri
     LP_ASSERT(lp_hop_judge(cache, ring, &other, mark, wall_ms) == want);
     want = want == LP_HOP_GOOD ? LP_HOP_REPLAYED : want;
     LP_ASSERT(lp_hop_judge(cache, ring, &other, mark, wall_ms) == want);
+    if (want == LP_HOP_REPLAYED && fault & 8)
+        judge_in_a_full_cache(cache, ring, claim);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -52,6 +52,7 @@ struct world {
     bool is_stateless, is_modern, is_old_sse, is_open_to_browsers;
     bool drops_id_out, drops_id_in, holds_streams, has_no_stream, stream_ends, delete_fails;
     bool get_is_free, delete_is_free; /* that method goes anywhere */
+    bool rotates_apart;               /* new sessions in rotation, and such a method in its own */
     bool refuses_connections, is_login, is_page, answers_events, tells_kind;
     bool is_slow_sse; /* a POST that went elsewhere hangs */
     bool has_sse_beside, has_foreign_endpoint, says_nonsense;
@@ -72,7 +73,7 @@ struct world {
     uint64_t cut_us;    /* a quiet stream is cut; 0: never */
     uint64_t forget_us; /* an idle session is forgotten; 0: never */
     /* its state */
-    uint64_t seed, turn;
+    uint64_t seed, turn, free_turn;
     uint32_t session_count;
     bool ended[SESSIONS_MAX];
     uint64_t used_us[SESSIONS_MAX];
@@ -215,6 +216,10 @@ static inline uint32_t route(struct world *w, const struct request *r)
         (r->is_get && w->get_is_free) || (r->is_delete && w->delete_is_free) || is_beside;
     if (w->law == ONE)
         return 0;
+    if (w->rotates_apart && is_free)
+        return (uint32_t)(w->free_turn++ % w->replicas);
+    if (w->rotates_apart && r->session < 0)
+        return (uint32_t)(w->turn++ % w->replicas);
     if (is_free)
         return any;
     if (w->law == CONNECTION) {

@@ -158,6 +158,30 @@ static void test_more_and_more(void **state)
     world_free(w);
 }
 
+/* Two rotations in step, as HAProxy makes them: whatever place each begins at, it is seen that GET
+ * and DELETE do not follow their session. */
+static void test_methods_in_a_rotation_of_their_own(void **state)
+{
+    (void)state;
+    for (uint32_t replicas = 2; replicas <= 5; replicas++)
+        for (uint32_t phase = 0; phase < replicas; phase++) {
+            static struct world deployment;
+            deployment = (struct world){.law = HEADER,
+                .replicas = replicas,
+                .rotates_apart = true,
+                .free_turn = phase,
+                .get_is_free = true};
+            struct world *w = probe_world(&deployment, (struct lp_probe_args){0});
+            assert_int_equal(judged(w).situation, LP_SITUATION_get_elsewhere);
+            world_free(w);
+            deployment.get_is_free = false;
+            deployment.delete_is_free = true;
+            w = probe_world(&deployment, (struct lp_probe_args){0});
+            assert_int_equal(judged(w).situation, LP_SITUATION_delete_elsewhere);
+            world_free(w);
+        }
+}
+
 /* --- rests --- */
 
 static void test_streams_that_are_not_quiet(void **state)
@@ -230,6 +254,7 @@ int main(void)
         cmocka_unit_test(test_addresses_without_a_path),
         cmocka_unit_test(test_many_versions),
         cmocka_unit_test(test_more_and_more),
+        cmocka_unit_test(test_methods_in_a_rotation_of_their_own),
         cmocka_unit_test(test_streams_that_are_not_quiet),
         cmocka_unit_test(test_rests_that_say_nothing),
         cmocka_unit_test(test_old_sse_in_another_order),
