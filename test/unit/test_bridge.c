@@ -550,6 +550,32 @@ static void test_a_server_that_is_away_for_a_moment(void **state)
     hosted_free(h);
 }
 
+/* What stands in between says "not now": that is waited for too, but not for ever. */
+static void test_a_lost_session_and_a_busy_server(void **state)
+{
+    (void)state;
+    static const char *const BUSY[] = {"429 Too Many", "502 Bad Gateway", "503 Not Now"};
+    struct hosted *h = lose();
+    for (size_t i = 0; i < sizeof BUSY / sizeof *BUSY; i++) {
+        shell_answer(h->p->s, play_expect(h->p, "\"initialize\""), BUSY[i], "later");
+        play_expect_nothing(h->p);
+        shell_pass(h->p->s, 5000);
+    }
+    server_opens(h, "S2");
+    server_answers(h, play_expect(h->p, "tools/list"), "", "\"result\":{}");
+    host_hears(h, "\"id\":2,\"result\":{}");
+    hosted_free(h);
+    h = lose();
+    for (int i = 0; i < 5; i++) {
+        host_hears_nothing(h);
+        shell_answer(h->p->s, play_expect(h->p, "\"initialize\""), "503 Not Now", "later");
+        shell_pass(h->p->s, 10000);
+    }
+    host_hears(h, "\"id\":2,\"error\"");
+    play_expect_nothing(h->p);
+    hosted_free(h);
+}
+
 static void test_a_lost_session_and_a_server_that_wants_none(void **state)
 {
     (void)state;
@@ -739,6 +765,7 @@ int main(void)
         cmocka_unit_test(test_a_list_that_is_cut),
         cmocka_unit_test(test_a_lost_session_and_no_server),
         cmocka_unit_test(test_a_server_that_is_away_for_a_moment),
+        cmocka_unit_test(test_a_lost_session_and_a_busy_server),
         cmocka_unit_test(test_a_lost_session_and_a_server_that_wants_none),
         cmocka_unit_test(test_a_lost_session_and_another_server),
         cmocka_unit_test(test_lost_and_the_input_ends),
