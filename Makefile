@@ -18,6 +18,7 @@ help:
 build:
 	@tools/install build
 	@tools/build build --buildtype=release -Dtests=false
+	@echo "The program is build/limpet."
 
 demo: build
 	@build/limpet demo $(DEMO)
