@@ -108,6 +108,14 @@ static bool show_array(
     return true;
 }
 
+static bool is_empty(struct lp_span list)
+{
+    size_t i = 1;
+    while (i < list.len && strchr(" \t\r\n", list.ptr[i]))
+        i++;
+    return i < list.len && list.ptr[i] == ']';
+}
+
 void lp_inspect_show_result(struct lp_inspect *in, struct lp_span result)
 {
     bool is_error = lp_span_eq(lp_member(result, LP_SPAN("isError")), LP_SPAN("true"));
@@ -118,6 +126,8 @@ void lp_inspect_show_result(struct lp_inspect *in, struct lp_span result)
         is_shown = true;
     } else if (in->verb->list) {
         is_shown = show_array(in, result, in->verb->list, show_element);
+        if (is_shown && is_empty(lp_member(result, lp_span_str(in->verb->list))))
+            lp_inspect_say("no %s", in->verb->word);
     } else {
         struct lp_span structured = lp_member(result, LP_SPAN("structuredContent"));
         is_shown = show_array(in, result, "content", show_content) ||

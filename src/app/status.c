@@ -11,7 +11,7 @@
 #include "app/app.h"
 #include "wire/http1.h"
 
-enum { ANSWER_MAX = 64 << 20, TIMEOUT_S = 5, PORT_DIGITS = 6, READ_BYTES = 65536 };
+enum { ANSWER_MAX = 64 << 20, TIMEOUT_S = 5, PORT_DIGITS = 6, READ_BYTES = 65536, ADMIN_MAX = 512 };
 
 static const char UNIX[] = "unix:";
 
@@ -137,8 +137,25 @@ static int show(struct lp_span in, const char *admin)
     return LP_EXIT_OK;
 }
 
-static int ask(const char *admin, bool as_json)
+/* The gateway's log says "http://HOST:PORT/status": that is an address too. */
+static const char *bare_address(const char *admin, char room[ADMIN_MAX])
 {
+    struct lp_span rest = lp_span_str(admin);
+    if (!lp_span_starts(rest, LP_SPAN("http://")))
+        return admin;
+    rest = lp_span_from(rest, sizeof "http://" - 1);
+    if (lp_span_ends(rest, LP_SPAN("/status")))
+        rest.len -= sizeof "/status" - 1;
+    else if (lp_span_ends(rest, LP_SPAN("/")))
+        rest.len--;
+    int n = snprintf(room, ADMIN_MAX, "%.*s", (int)rest.len, rest.ptr);
+    return n >= 0 && n < ADMIN_MAX ? room : admin;
+}
+
+static int ask(const char *given, bool as_json)
+{
+    char room[ADMIN_MAX];
+    const char *admin = bare_address(given, room);
     int fd = -1;
     int status = dial(admin, &fd);
     if (status != LP_EXIT_OK)
@@ -174,7 +191,8 @@ static int help(struct lp_buf *out)
         "Tells what a running gateway knows: its servers, their replicas with state and\n"
         "sessions, and the ids of its keys.\n"
         "\n"
-        "  --admin ADDRESS  the gateway's admin listener, HOST:PORT or unix:/path.sock\n"
+        "  --admin ADDRESS  the gateway's admin listener, HOST:PORT or unix:/path.sock;\n"
+        "                   http://HOST:PORT/status, as its log says it, will do\n"
         "                   (default 127.0.0.1:8081)\n"
         "  --json           print JSON\n"
         "\n"

@@ -298,6 +298,13 @@ suite('what goes wrong', () => {
     assert.ok(failed.stdout.length > 1);
   });
 
+  test('a list without elements is said to be one', async t => {
+    const server = await played(t, method => method === 'tools/list' ? { tools: [] } : undefined);
+    const result = await inspect([server.url, 'tools']);
+    assert.equal(result.stdout, '');
+    assert.match(result.stderr, /^no tools$/m);
+  });
+
   test('status and body as received', async t => {
     const server = await played(t, (method, message, { response }) => {
       if (method === 'tools/list') response.writeHead(500).end('the disk is "full"');
