@@ -44,6 +44,8 @@ extern const struct lp_command lp_command_gateway, lp_command_sidecar, lp_comman
 
 /* "limpet: ..." on stderr; returns `status`. */
 int lp_app_fail(enum lp_exit status, const char *fmt, ...) LP_PRINTF(2, 3);
+/* Says why there is no loop, or that it has no memory; LP_EXIT_FAILED. */
+int lp_app_cannot_start(int err);
 /* Prints a buffer on stdout. */
 void lp_app_print(const struct lp_buf *text);
 /* Appends help text, or says that there is no memory. */

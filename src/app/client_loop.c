@@ -109,15 +109,14 @@ int lp_client_loop_open(const struct lp_client_flags *flags, const char *where,
     if (status != LP_EXIT_OK)
         return status;
     int err = open_engine(loop);
-    return err ? lp_app_fail(LP_EXIT_FAILED, "cannot start: %s", lp_error_sentence(err))
-               : LP_EXIT_OK;
+    return err ? lp_app_cannot_start(err) : LP_EXIT_OK;
 }
 
 int lp_client_loop_run(struct lp_client_loop *loop)
 {
     int err = lp_loop_config(loop->loop, NULL); /* the start signal: an event like all else */
     if (err)
-        return lp_app_fail(LP_EXIT_FAILED, "cannot start: %s", lp_error_sentence(err));
+        return lp_app_cannot_start(err);
     lp_loop_run(loop->loop);
     return LP_EXIT_OK;
 }

@@ -208,6 +208,7 @@ static void finish(struct demo *d)
         d->is_stopping = true;
     else
         lp_demo_show_running(d->gateway_port, lp_listener_port(d->listener));
+    d->is_stopping |= ferror(stdout) != 0;
 }
 
 static void on_row(void *ctx)
@@ -216,6 +217,10 @@ static void on_row(void *ctx)
     if (!d->is_second) {
         d->naive_row = d->client.row;
         lp_demo_show_naive(&d->naive_row);
+        if (ferror(stdout)) { /* nobody reads: `limpet demo | head -1` */
+            d->is_stopping = true;
+            return;
+        }
         d->is_second = true;
         lp_demo_client_fini(&d->client);
         lp_demo_client_start(&d->client, d->gateway_port);
@@ -333,7 +338,7 @@ static int run_loop(struct demo *d)
     if (!err)
         err = lp_loop_config(d->loop, NULL);
     if (err)
-        return lp_app_fail(LP_EXIT_FAILED, "cannot start: %s", lp_error_sentence(err));
+        return lp_app_cannot_start(err);
     lp_demo_show_intro();
     lp_loop_run(d->loop);
     return LP_EXIT_OK;
@@ -359,6 +364,8 @@ static int judge(const struct demo *d)
     if (d->is_late)
         return lp_app_fail(
             LP_EXIT_FAILED, "the demo took longer than %d s and was ended", RUN_US / 1000000);
+    if (ferror(stdout))
+        return LP_EXIT_OK; /* main.c says that the output is lost, and fails */
     if (!d->is_over)
         return lp_app_fail(LP_EXIT_FAILED, "the demo was interrupted");
     if (!naive->answered || naive->answered == LP_DEMO_CALLS)

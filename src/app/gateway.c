@@ -91,7 +91,7 @@ static int open_log(struct gateway *g)
     lp_buf_init(&why, WHY_MAX);
     int err = lp_log_open(&args, &why, &g->log);
     struct lp_span text = why.len ? lp_buf_span(&why) : lp_span_str(lp_error_sentence(err));
-    int status = err ? lp_app_fail(LP_EXIT_FAILED, "%.*s", (int)text.len, text.ptr) : LP_EXIT_OK;
+    int status = err ? lp_app_fail(LP_EXIT_REFUSED, "%.*s", (int)text.len, text.ptr) : LP_EXIT_OK;
     lp_buf_release(&why);
     return status;
 }
@@ -146,7 +146,7 @@ static int start_workers(struct gateway *g)
     for (uint32_t i = 0; i < g->count && !err; i++)
         err = start_worker(g, i);
     if (err)
-        return lp_app_fail(LP_EXIT_FAILED, "cannot start: %s", lp_error_sentence(err));
+        return lp_app_cannot_start(err);
     lp_loops_join(g->loops, g->count);
     return LP_EXIT_OK;
 }
@@ -311,7 +311,7 @@ static int load_keys(struct gateway *g)
         return lp_app_fail(
             LP_EXIT_FAILED, "no home directory is known; name a key file with --key-file");
     if (g->conf->is_sidecar && g->conf->servers[0].replica_count > 1 && access(path, F_OK))
-        return lp_app_fail(LP_EXIT_FAILED, LP_APP_NO_SHARED_KEY, path);
+        return lp_app_fail(LP_EXIT_REFUSED, LP_APP_NO_SHARED_KEY, path);
     int status = lp_app_load_keys(path, true, &g->keyring, &made);
     if (status == LP_EXIT_OK)
         say_keys(g, path, made);

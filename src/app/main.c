@@ -37,6 +37,13 @@ int lp_app_fail(enum lp_exit status, const char *fmt, ...)
     return (int)status;
 }
 
+int lp_app_cannot_start(int err)
+{
+    /* lp_loop_new does not tell which of the two was missing. */
+    return lp_app_fail(LP_EXIT_FAILED, "cannot start: %s",
+        err == LP_ENOMEM ? "out of memory or of open files (ulimit -n)" : lp_error_sentence(err));
+}
+
 void lp_app_print(const struct lp_buf *text)
 {
     if (text->len)

@@ -80,7 +80,7 @@ static int start(struct replica *r, const struct settings *settings)
     if (!err)
         err = lp_signals_open(r->loop, &(struct lp_signals_args){0});
     if (err)
-        return lp_app_fail(LP_EXIT_FAILED, "cannot start: %s", lp_error_sentence(err));
+        return lp_app_cannot_start(err);
     return listen_on(r, settings);
 }
 

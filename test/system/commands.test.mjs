@@ -208,6 +208,9 @@ suite('limpet status', () => {
   test('nobody there, a stranger there, nonsense: a sentence and status 1', async t => {
     const port = await freePort();
     await said(1, ['status', '--admin', `127.0.0.1:${port}`], /no gateway answers .*refused/);
+    for (const form of ['', '/', '/status'])
+      await said(1, ['status', '--admin', `http://127.0.0.1:${port}${form}`],
+        new RegExp(`no gateway answers on 127.0.0.1:${port} .*refused`));
     const stranger = http.createServer((_, response) => response.writeHead(404).end('who?'));
     const babbler = net.createServer(socket => socket.end('hello\r\n'));
     for (const server of [stranger, babbler]) {
@@ -329,9 +332,9 @@ suite('the gateway as a process', () => {
     assert.equal(status, 404);
   });
 
-  test('a log file that cannot be opened: status 1', t => {
+  test('a log file that cannot be opened: status 2', t => {
     const args = ['--log-file', '/nowhere/limpet.log', '--key-file', keyFile(t)];
-    return said(1, ['gateway', ...args, 'http://127.0.0.1:1/mcp'], /\/nowhere\/limpet\.log/);
+    return said(2, ['gateway', ...args, 'http://127.0.0.1:1/mcp'], /\/nowhere\/limpet\.log/);
   });
 
   test('many replicas are not all named at the start', async t => {

@@ -475,7 +475,7 @@ suite('what a sidecar will not start with', () => {
       /peers: "m_2" is no owner id/],
     ['sealed ids without peers', ['--self', 'm1'], 64, /sealed ids need the list of peers/],
     ['sealed ids without an owner id', ['--peer', 'm2=http://127.0.0.1:1'], 64, /name it with --self/],
-    ['peers without a key', ['--self', 'm1', '--peer', 'm2=http://127.0.0.1:1'], 1,
+    ['peers without a key', ['--self', 'm1', '--peer', 'm2=http://127.0.0.1:1'], 2,
       /sidecars with peers share one/],
     ['a flag of the gateway', ['--self', 'm1', '--threads', '2'], 64, /belongs to limpet gateway/],
     ['two peers of one id', ['--peer', 'm2=http://127.0.0.1:1', '--peer', 'm2=http://127.0.0.1:2'],
