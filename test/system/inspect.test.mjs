@@ -11,7 +11,7 @@ import { suite, test } from 'node:test';
 import { folder } from './lib/gateway.mjs';
 import { inspect } from './lib/inspect.mjs';
 import { freePort } from './lib/ports.mjs';
-import { LIMPET, start } from './lib/proc.mjs';
+import { LIMPET, start, sleep } from './lib/proc.mjs';
 import { INFO, played } from './lib/played.mjs';
 import { chunk, rawAnswer, rawPeer } from './lib/raw.mjs';
 import { conf, everything, everythingSse, modernOnly, oldSse } from './lib/replicas.mjs';
@@ -542,11 +542,21 @@ suite('streams', () => {
   });
 
   test('[C7] no notification stream when it is not wanted', async t => {
-    const server = await played(t, method => (method === 'tools/list' ? { tools: [] } : undefined));
+    const streams = () => server.seen.filter(row => row.http === 'GET').length;
+    let waits = false;
+    const server = await played(t, async method => {
+      if (method !== 'tools/list') return undefined;
+      // The command ends with this answer: the stream, if there is one, must be seen before.
+      for (let end = performance.now() + 3000; waits && !streams() && performance.now() < end;) {
+        await sleep(10);
+      }
+      return { tools: [] };
+    });
     ok(await inspect(['--no-notification-stream', server.url, 'tools']));
-    assert.equal(server.seen.filter(row => row.http === 'GET').length, 0);
+    assert.equal(streams(), 0);
+    waits = true;
     ok(await inspect([server.url, 'tools']));
-    assert.equal(server.seen.filter(row => row.http === 'GET').length, 1);
+    assert.equal(streams(), 1);
   });
 });
 
