@@ -226,14 +226,13 @@ suite('servers without sessions', () => {
 suite('methods', () => {
   test('GET and DELETE go elsewhere', async t => {
     const replicas = await limpetReplicas(t, 3);
-    const servers = replicas.map((at, i) => `  server o${i} ${at}`).join('\n');
+    // One replica only: a rotation could fall in step with that of the sessions.
+    const more = `backend other\n  server o ${replicas[0]}`;
     const get = await haproxy(t, replicas, { backend: STICK,
-      frontend: 'use_backend other if METH_GET',
-      more: `backend other\n  balance roundrobin\n${servers}` });
+      frontend: 'use_backend other if METH_GET', more });
     is(await probe(get), 'broken', 'get-elsewhere', 'header');
     const del = await haproxy(t, replicas, { backend: STICK,
-      frontend: 'use_backend other if { method DELETE }',
-      more: `backend other\n  balance roundrobin\n${servers}` });
+      frontend: 'use_backend other if { method DELETE }', more });
     const seen = await probe(del);
     is(seen, 'broken', 'delete-elsewhere', 'header');
     assert.ok(seen.delete.lost > 0);
