@@ -8,6 +8,8 @@
 #include "gate/engine_priv.h"
 #include "mcp/dialect.h"
 
+enum { FIELDS_MAX = LP_HEAD_FIELDS_MAX - LP_FIELDS_ADDED_MAX };
+
 static struct lp_kept_head borrow(const struct lp_head *head)
 {
     /* Only read from: the fields are those of the codec's head. */
@@ -65,8 +67,7 @@ static void copy_fields(
             continue;
         if (has_connection && lp_kept_is_named_by_connection(from, field->name))
             continue;
-        if (head->field_count < LP_HEAD_FIELDS_MAX - LP_FIELDS_ADDED_MAX)
-            head->fields[head->field_count++] = *field;
+        head->fields[head->field_count++] = *field;
     }
 }
 
@@ -325,6 +326,10 @@ void lp_response_head(struct lp_engine *e, struct lp_exchange *x, const struct l
     x->turn_us = e->mono_us;
     if (!x->body_streams && !x->is_standalone && !lp_leg_is_sending(x))
         lp_exchange_drop_body(e, x); /* no second attempt from here on */
+    if (head->field_count > FIELDS_MAX) {
+        lp_answer(e, x, LP_REASON_upstream_garbled, "the replica's answer has too many fields");
+        return;
+    }
     learn(e, x, &from);
     lp_cookies_take(e, x, &from);
     if (must_be_judged(x, head->status)) {

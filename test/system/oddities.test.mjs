@@ -56,6 +56,22 @@ suite('answers', () => {
     assert.ok(!answer.connection.text.includes('X-T'));
   });
 
+  test('an answer passes with all of its fields, or is refused when they are too many', async t => {
+    for (const [count, status] of [[113, 200], [114, 502]]) {
+      const fields = Array.from({ length: count }, (_, i) => `X-${i}: ${i}\r\n`).join('');
+      const peer = await rawPeer(t, connection => connection.send('HTTP/1.1 200 OK\r\n' + fields +
+        'Content-Type: application/json\r\nContent-Length: 2\r\nX-End: 1\r\n\r\n{}'));
+      const limpet = await gateway(t, { replicas: [peer.url] });
+      const answer = await post(limpet.url, initialize(1));
+      assert.equal(answer.status, status);
+      if (status === 200)
+        assert.deepEqual([answer.headers['x-0'], answer.headers['x-112'], answer.headers['x-end']],
+          ['0', '112', '1']);
+      else
+        assert.match(assertRpcError(answer, { status, code: -32603, id: 1 }).message, /too many fields/);
+    }
+  });
+
   test('a compressed event stream passes untouched: no comment falls into it', async t => {
     const bytes = '\x1f\x8b\x08\x00any bytes';
     const { limpet, id } = await over(t, async connection => {
