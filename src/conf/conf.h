@@ -102,6 +102,8 @@ struct lp_conf {
     bool self_from_hostname;   /* of a sidecar: an owner id may be made of the hostname */
     enum lp_ids ids;           /* of a sidecar: how session ids say who owns them */
     enum lp_replay replay;     /* of a sidecar: what another owner's request is answered with */
+    uint32_t waiting_max;      /* requests that wait for one replica's answer, default 1000;
+                                  0: no limit */
     uint32_t conn_max;         /* client connections in all, default 9000 (two descriptors each) */
 };
 

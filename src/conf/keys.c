@@ -450,6 +450,17 @@ static const struct lp_conf_key KEYS[] = {
                      "Each thread takes its equal share of them. "
                      "Each may need a second one to a replica, so the limit of open files must be "
                      "over twice this number."},
+    {.name = "waiting_max",
+        .arg = "N",
+        .type = LP_TYPE_COUNT,
+        AT_TOP(waiting_max),
+        .fallback = "1000",
+        .max = 1000000,
+        .help = "Requests that wait for one owner's answer",
+        .paragraph = "How many requests of sessions may wait for the answer of one replica, or of "
+                     "one peer, at the same time, GET streams aside. One more gets 503 with "
+                     "Retry-After, so that an owner that hangs takes no more than this from the "
+                     "others. Each thread takes its equal share. 0 is no limit."},
     {.name = "url",
         .arg = "URL",
         .type = LP_TYPE_URL,

@@ -393,6 +393,7 @@ uint32_t lp_engine_replicas(
                     .name = replica->conf->name,
                     .state = lp_span_str(lp_replica_state_name(replica->state)),
                     .sessions = replica->sessions,
+                    .waiting = replica->waiting,
                     .incarnation = replica->incarnation};
         }
     }

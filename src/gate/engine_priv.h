@@ -103,6 +103,7 @@ struct lp_leg {
     bool open;           /* the stream at the replica is in progress */
     bool reused;
     bool counted_opening;
+    bool counted_waiting;
     uint32_t replica; /* index in the fleet */
     size_t body_sent; /* of the held body */
 };

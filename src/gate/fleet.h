@@ -39,6 +39,7 @@ struct lp_replica {
     uint32_t incarnation; /* from 1 */
     uint32_t sessions;    /* live, as far as known */
     uint32_t opening;     /* initializes under way from this engine */
+    uint32_t waiting;     /* requests that wait for the head of its answer, GETs aside */
     uint64_t doubt_since_us;
     uint64_t keep_us;      /* how long a kept connection may be idle */
     struct lp_timer check; /* next health check */

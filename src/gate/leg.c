@@ -19,10 +19,25 @@ static void count_opening(struct lp_exchange *x, bool on)
     lp_leg_replica(x)->opening += on ? 1 : -1u;
 }
 
+/* A GET opens a stream, which some servers begin with its first event. */
+static void count_waiting(struct lp_exchange *x, bool on)
+{
+    if (x->leg.counted_waiting == on || x->is_stream_get)
+        return;
+    x->leg.counted_waiting = on;
+    lp_leg_replica(x)->waiting += on ? 1 : -1u;
+}
+
+static void count_out(struct lp_exchange *x)
+{
+    count_opening(x, false);
+    count_waiting(x, false);
+}
+
 void lp_leg_close(struct lp_engine *e, struct lp_exchange *x)
 {
     if (x->server)
-        count_opening(x, false);
+        count_out(x);
     if (x->leg.open)
         lp_link_abort(&e->links, x->leg.up);
     else if (x->leg.link)
@@ -33,7 +48,7 @@ void lp_leg_close(struct lp_engine *e, struct lp_exchange *x)
 
 void lp_leg_done(struct lp_engine *e, struct lp_exchange *x)
 {
-    count_opening(x, false);
+    count_out(x);
     lp_pool_give(e, lp_leg_replica(x), x->leg.link);
     x->leg.open = false;
     x->leg.link = 0;
@@ -294,15 +309,34 @@ static void open_connection(struct lp_engine *e, struct lp_exchange *x)
     lp_link_set_tag(&e->links, x->leg.link, x->id);
 }
 
+/* To one replica or peer only. */
+static bool is_bound(const struct lp_exchange *x)
+{
+    return x->verdict.kind == LP_VERDICT_FORWARD || x->verdict.kind == LP_VERDICT_FORWARD_PEER;
+}
+
+/* An owner that hangs must not take the room of all others (cases OWN-01). */
+static bool is_full(const struct lp_engine *e, const struct lp_exchange *x, uint32_t replica)
+{
+    uint32_t share = e->conf->waiting_max / e->count + (e->count > 1);
+    return e->conf->waiting_max && is_bound(x) && !x->is_stream_get && !x->is_made &&
+        x->server->fleet.replicas[replica].waiting >= share;
+}
+
 void lp_leg_start(struct lp_engine *e, struct lp_exchange *x, uint32_t replica)
 {
     if (replica >= x->server->fleet.count) {
         lp_answer(e, x, LP_REASON_no_replica_up, NULL);
         return;
     }
+    if (is_full(e, x, replica)) {
+        lp_answer(e, x, LP_REASON_owner_busy, NULL);
+        return;
+    }
     lp_exchange_set_phase(x, LP_PHASE_WAITING);
     x->attempts++;
     x->leg = (struct lp_leg){.replica = replica};
+    count_waiting(x, true);
     struct lp_replica *r = lp_leg_replica(x);
     x->record.replica = r->conf->name;
     x->record.incarnation = r->incarnation;
@@ -332,12 +366,6 @@ static uint32_t attempts_max(const struct lp_exchange *x)
     return count > LP_ATTEMPTS_MAX ? count : LP_ATTEMPTS_MAX;
 }
 
-/* To one replica or peer only. */
-static bool is_bound(const struct lp_exchange *x)
-{
-    return x->verdict.kind == LP_VERDICT_FORWARD || x->verdict.kind == LP_VERDICT_FORWARD_PEER;
-}
-
 /* Nothing has run: another attempt, at the owner or, where there is none, at somebody else. */
 static void try_again(struct lp_engine *e, struct lp_exchange *x)
 {
@@ -351,7 +379,7 @@ static void try_again(struct lp_engine *e, struct lp_exchange *x)
 
 static void connect_failed(struct lp_engine *e, struct lp_exchange *x, int error)
 {
-    count_opening(x, false);
+    count_out(x);
     x->leg.link = 0;
     lp_replica_failed(e, x->server->index, x->leg.replica, error);
     if (!lp_fleet_is_silence(error) && !lp_fleet_is_refusal(error))
@@ -396,6 +424,7 @@ static void replica_head(void *ctx, uint64_t tag, struct lp_stream s, const stru
     (void)s;
     struct lp_exchange *x = lp_exchange_get(ctx, tag);
     LP_ASSERT(x); /* who is over has ended its stream, which says no more */
+    count_waiting(x, false);
     lp_response_head(ctx, x, head);
 }
 
@@ -436,7 +465,7 @@ static void replica_reset(void *ctx, uint64_t tag, struct lp_stream s, enum lp_r
     bool has_written = lp_link_has_written(&e->links, s);
     x->leg.open = false;
     x->leg.link = 0;
-    count_opening(x, false);
+    count_out(x);
     if (why == LP_REASON_upstream_stalled)
         lp_leg_replica(x)->late = true;
     else

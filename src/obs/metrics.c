@@ -195,7 +195,8 @@ static bool is_up(const struct lp_metrics_replica *replica)
 
 static int print_replicas(const struct scrape *s)
 {
-    const char *up = "limpet_replica_up", *sessions = "limpet_replica_sessions";
+    const char *up = "limpet_replica_up", *sessions = "limpet_replica_sessions",
+               *waiting = "limpet_replica_requests_waiting";
     if (s->replica_count == 0)
         return LP_OK;
     int err =
@@ -206,6 +207,11 @@ static int print_replicas(const struct scrape *s)
         err = print_head(s->out, sessions, "gauge", "Sessions that the replica owns");
     for (uint32_t i = 0; i < s->replica_count && !err; i++)
         err = print_replica_line(s->out, sessions, &s->replicas[i], s->replicas[i].sessions);
+    if (!err)
+        err = print_head(
+            s->out, waiting, "gauge", "Requests that wait for the replica's answer, GETs aside");
+    for (uint32_t i = 0; i < s->replica_count && !err; i++)
+        err = print_replica_line(s->out, waiting, &s->replicas[i], s->replicas[i].waiting);
     return err;
 }
 

@@ -79,12 +79,13 @@ struct lp_metrics_replica {
     struct lp_span name;
     struct lp_span state; /* "up", "doubt", "gone", "draining" */
     uint64_t sessions;
+    uint64_t waiting; /* for the head of its answer, GETs aside */
     uint64_t incarnation;
 };
 
 /* Appends the exposition text (format 0.0.4) of the sum of `blocks`, one HELP and TYPE per metric,
- * and limpet_replica_up, limpet_replica_sessions per replica, and limpet_build_info{version=""}.
- * Label values are escaped. LP_ELIMIT, LP_ENOMEM. */
+ * and limpet_replica_up, _sessions and _requests_waiting per replica, and
+ * limpet_build_info{version=""}. Label values are escaped. LP_ELIMIT, LP_ENOMEM. */
 LP_MUST int lp_metrics_print(const struct lp_metrics *const *blocks, uint32_t block_count,
     const struct lp_metrics_replica *replicas, uint32_t replica_count, struct lp_buf *out);
 

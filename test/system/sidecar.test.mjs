@@ -328,9 +328,9 @@ suite('OWN-01 an owner that is gone', () => {
     assert.equal((await post(all[0].url, initialize())).status, 200);
   });
 
-  test('its sidecar accepts and never answers: 504 in time, others as ever', async t => {
+  test('its sidecar accepts and never answers: so many wait, 504 in time, others as ever', async t => {
     const file = path.join(folder(t), 'limpet.yaml');
-    writeFileSync(file, 'timeouts: {first_byte: 400ms}\n');
+    writeFileSync(file, 'timeouts: {first_byte: 1s}\nwaiting_max: 5\n');
     const hung = net.createServer(() => {});
     await new Promise(resolve => hung.listen(0, '127.0.0.1', resolve));
     t.after(() => hung.close());
@@ -341,10 +341,20 @@ suite('OWN-01 an owner that is gone', () => {
     const waiting = Array.from({ length: 8 }, () => ask(limpet, 'POST', `m2.${UUID}`));
     const served = await own.ask('ping');
     assert.ok(served.status === 200 && served.ms < 300, `${served.status} ${served.ms}`);
-    for (const answer of await Promise.all(waiting)) {
-      assertRpcError(answer, { status: 504, id: 'q7' });
-      assert.ok(answer.ms > 350 && answer.ms < 3000, `${answer.ms} ms`);
+    const ended = await Promise.all(waiting);
+    const late = ended.filter(answer => answer.status === 504);
+    const refused = ended.filter(answer => answer.status === 503);
+    assert.equal(late.length, 5, 'waiting_max');
+    assert.equal(refused.length, 3);
+    for (const answer of ended) assertRpcError(answer, { status: answer.status, id: 'q7' });
+    for (const answer of late) assert.ok(answer.ms > 900 && answer.ms < 5000, `${answer.ms} ms`);
+    for (const answer of refused) {
+      assert.ok(answer.ms < 500, `${answer.ms} ms`);
+      assert.equal(answer.headers['retry-after'], '1');
     }
+    await limpet.proc.says(/"reason":"owner_busy"/);
+    const after = await ask(limpet, 'POST', `m2.${UUID}`);
+    assert.equal(after.status, 504, 'there is room again');
   });
 
   test('every sidecar killed and started again: no session is lost', async t => {

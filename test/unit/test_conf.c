@@ -797,6 +797,7 @@ static void printed_snapshot_is_yaml(void **state)
         "  request: 30s\n"
         "stop_after: 10s\n"
         "connections_max: 9000\n"
+        "waiting_max: 1000\n"
         "servers:\n"
         "  - name: default\n"
         "    replicas:\n"

@@ -21,10 +21,10 @@ static const struct lp_metrics *const BLOCKS[] = {&engines[0], &engines[1]};
         literal, sizeof(literal) - 1                                                               \
     }
 static const struct lp_metrics_replica REPLICAS[] = {
-    {TEXT("tools"), TEXT("10.0.0.1:1/mcp"), TEXT("up"), 7, 1},
-    {TEXT("to\"o\\ls"), TEXT("b\nb"), TEXT("doubt"), 0, 2},
-    {TEXT("tools"), TEXT("c"), TEXT("draining"), 1, 2},
-    {TEXT("tools"), TEXT("d"), TEXT("gone"), 0, 3},
+    {TEXT("tools"), TEXT("10.0.0.1:1/mcp"), TEXT("up"), 7, 3, 1},
+    {TEXT("to\"o\\ls"), TEXT("b\nb"), TEXT("doubt"), 0, 0, 2},
+    {TEXT("tools"), TEXT("c"), TEXT("draining"), 1, 0, 2},
+    {TEXT("tools"), TEXT("d"), TEXT("gone"), 0, 0, 3},
 };
 
 static int empty_engines(void **state)
@@ -120,6 +120,8 @@ static void replicas_have_escaped_labels(void **state)
     struct lp_buf out = print();
     assert_line(out, "limpet_replica_up{server=\"tools\",replica=\"10.0.0.1:1/mcp\"} 1");
     assert_line(out, "limpet_replica_sessions{server=\"tools\",replica=\"10.0.0.1:1/mcp\"} 7");
+    assert_line(
+        out, "limpet_replica_requests_waiting{server=\"tools\",replica=\"10.0.0.1:1/mcp\"} 3");
     assert_line(out, "limpet_replica_up{server=\"to\\\"o\\\\ls\",replica=\"b\\nb\"} 0");
     assert_line(out, "limpet_replica_up{server=\"tools\",replica=\"c\"} 1");
     assert_line(out, "limpet_replica_up{server=\"tools\",replica=\"d\"} 0");
@@ -223,11 +225,11 @@ static void text_keeps_the_format(void **state)
         else
             read_sample(&reader, line);
     }
-    /* The list, reasons, statuses, latency, two of replicas, build. */
-    assert_int_equal(reader.count, LP_METRIC_count + 6);
+    /* The list, reasons, statuses, latency, three of replicas, build. */
+    assert_int_equal(reader.count, LP_METRIC_count + 7);
     assert_int_equal(reader.sample_count,
         LP_METRIC_count + (LP_REASON_count - 1) + LP_STATUS_CLASSES + LP_LATENCY_BUCKETS + 2 +
-            2 * 4 + 1);
+            3 * 4 + 1);
     lp_buf_release(&out);
 }
 

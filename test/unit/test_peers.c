@@ -485,6 +485,42 @@ static void test_old_sse(void **state)
     assert_lost(w, "POST", "session_forged");
 }
 
+/* Cases OWN-01: an owner that hangs takes no more than its room, and nothing from others. */
+static void test_owner_busy(void **state)
+{
+    struct sidecar *s = *state;
+    struct world *w = s->w;
+    start(s, LP_IDS_OWNER, LP_REPLAY_OFF, "m1");
+    w->conf.waiting_max = 1;
+    ask(w, "POST", "/mcp", "Mcp-Session-Id: m2." UUID "\r\n");
+    struct lp_event event = {.kind = LP_EV_ACCEPTED, .conn = CLIENT_2};
+    event.u.accepted = (struct lp_conn_facts){.peer = LP_SPAN("192.0.2.8:1"), .unix_uid = -1};
+    tell(w, event);
+    static const char NEXT[] = "POST /mcp HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+                               "Mcp-Session-Id: m2." UUID "\r\nContent-Length: 49\r\n\r\n" LIST;
+    read_text(w, CLIENT_2, NEXT);
+    assert_true(has(w, CLIENT_2, "HTTP/1.1 503 Service Unavailable\r\n"));
+    assert_true(has(w, CLIENT_2, "retry-after: 1\r\n") && has(w, CLIENT_2, "\"id\":\"q7\""));
+    assert_non_null(strstr(w->log, "owner_busy"));
+    struct lp_metrics_replica rows[2];
+    assert_int_equal(lp_engine_replicas(w->engine, rows, 2), 2);
+    assert_int_equal(rows[LOCAL].waiting, 0);
+    assert_int_equal(rows[PEER].waiting, 1);
+    w->connect_result = REPLICA_2; /* a stream waits for its first event, and is not counted */
+    read_text(w, CLIENT_2, "GET /mcp HTTP/1.1\r\nHost: a\r\nMcp-Session-Id: m2." UUID "\r\n\r\n");
+    tell_kind(w, LP_EV_CONNECTED, REPLICA_2);
+    assert_true(has(w, REPLICA_2, "GET /mcp HTTP/1.1\r\n"));
+    w->connect_result = REPLICA;
+    answer_with(w, "200 OK", "", "{}"); /* to the first: there is room again */
+    assert_int_equal(w->engine->servers[0].fleet.replicas[PEER].waiting, 0);
+    ask(w, "POST", "/mcp", "Mcp-Session-Id: m2." UUID "\r\n");
+    assert_true(has(w, REPLICA, "mcp-session-id: m2." UUID "\r\n"));
+    tell_kind(w, LP_EV_BROKEN, REPLICA); /* it is tried again, and counts on */
+    assert_int_equal(w->engine->servers[0].fleet.replicas[PEER].waiting, 1);
+    tell(w, (struct lp_event){.kind = LP_EV_CONNECT_FAILED, .conn = REPLICA, .u.error = LP_ELIMIT});
+    assert_int_equal(w->engine->servers[0].fleet.replicas[PEER].waiting, 0);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -500,6 +536,7 @@ int main(void)
         CASE(test_forged_mark),
         CASE(test_large_bodies),
         CASE(test_initialize),
+        CASE(test_owner_busy),
         CASE(test_sealed),
         CASE(test_old_sse),
         CASE(test_old_sse_without_owner),
