@@ -6,7 +6,7 @@ import { LOGS, run, tail } from './run.mjs';
 
 const PERCENT_MIN = 90;
 const PLURALS = { line: 'lines', function: 'functions', branch: 'branches' };
-const PURE_ROOMS = ['base', 'seam', 'wire', 'mcp', 'link', 'gate', 'serve', 'call', 'obs', 'lib'];
+const PURE_ROOMS = ['base', 'seam', 'wire', 'mcp', 'link', 'gate', 'store', 'serve', 'call', 'obs', 'lib'];
 
 // A branch of an assertion is never taken both ways, and a place that no path reaches is no line.
 const ASSERTIONS = String.raw`.*\bLP_(ASSERT|EXPENSIVE|UNREACHABLE)\b.*`;

@@ -13,7 +13,7 @@ const ASAN = 'build-asan';
 const TSAN = 'build-tsan';
 const FUZZ = 'build-fuzz';
 const COVERAGE = 'build-coverage';
-const PURE = ['base', 'wire', 'mcp', 'link', 'gate', 'serve', 'call', 'obs', 'conf', 'lib'];
+const PURE = ['base', 'wire', 'mcp', 'link', 'gate', 'store', 'serve', 'call', 'obs', 'conf', 'lib'];
 
 const SANITIZE = ['-Db_lundef=false', '-Dexpensive_checks=true'];
 const SANITIZER_ENV = {
