@@ -28,6 +28,11 @@ lp_id lp_job_id(const struct lp_job *call)
 
 /* --- begin and end --- */
 
+static void *context_of(const struct lp_job *call)
+{
+    return call->handler->ctx ? call->handler->ctx : call->server->offer->ctx;
+}
+
 static bool take_uri(struct lp_job *call, struct lp_span token)
 {
     char *room;
@@ -64,13 +69,13 @@ void lp_job_begin(struct lp_server *server, const struct lp_message *m,
     if (resource && !take_uri(call, m->env->uri))
         lp_job_error(call, INTERNAL, "out of memory");
     else
-        handler->run(server->offer->ctx, call);
+        handler->run(context_of(call), call);
 }
 
 void lp_job_end(struct lp_server *server, struct lp_job *call)
 {
     if (call->handler->over)
-        call->handler->over(server->offer->ctx, call);
+        call->handler->over(context_of(call), call);
     lp_heap_cancel(&server->timers, &call->timer);
     lp_list_remove(&call->of_channel);
     lp_buf_release(&call->uri);
@@ -230,10 +235,15 @@ void lp_job_poll(struct lp_job *call)
 
 /* --- waiting and asking --- */
 
+bool lp_job_may_wait(const struct lp_job *call)
+{
+    return call->handler->wake && !call->is_asking;
+}
+
 int lp_job_wait(struct lp_job *call, uint64_t us)
 {
     struct lp_server *server = call->server;
-    LP_ASSERT(call->handler->wake && !call->is_asking);
+    LP_ASSERT(lp_job_may_wait(call));
     return lp_heap_set(&server->timers, &call->timer, server->now_us + us);
 }
 
@@ -271,7 +281,7 @@ int lp_job_ask(struct lp_job *call, const char *method, struct lp_span params, u
 {
     struct lp_server *server = call->server;
     const struct lp_session *session = lp_session_get(server, call->session);
-    LP_ASSERT(call->handler->wake && !call->is_asking);
+    LP_ASSERT(lp_job_may_wait(call));
     if (!session || !client_can(session, method))
         return LP_EUNSUPPORTED;
     struct lp_channel *ch = find_listener(call, session);
@@ -325,7 +335,7 @@ void lp_job_reply(struct lp_server *server, const struct lp_message *m)
         .error = lp_member(m->text, LP_SPAN("error"))};
     call->is_asking = false;
     lp_heap_cancel(&server->timers, &call->timer);
-    call->handler->wake(server->offer->ctx, call, &wake);
+    call->handler->wake(context_of(call), call, &wake);
 }
 
 void lp_job_timer(struct lp_server *server, lp_id id)
@@ -334,7 +344,7 @@ void lp_job_timer(struct lp_server *server, lp_id id)
     LP_ASSERT(call); /* its end has cancelled the timer */
     struct lp_wake wake = {.kind = call->is_asking ? LP_WAKE_TIMEOUT : LP_WAKE_TIME};
     call->is_asking = false;
-    call->handler->wake(server->offer->ctx, call, &wake);
+    call->handler->wake(context_of(call), call, &wake);
 }
 
 /* --- cancel --- */

@@ -48,6 +48,8 @@ void lp_job_log(struct lp_job *call, enum lp_level level, const char *logger, st
 /* The same on the session's GET stream. False: the level says no, or there is no such stream. */
 bool lp_job_log_session(
     struct lp_job *call, enum lp_level level, const char *logger, struct lp_span data);
+/* Whether it may wait or ask now: its handler has a `wake`, and it is not asking already. */
+bool lp_job_may_wait(const struct lp_job *call);
 /* `wake` follows after `us` microseconds. LP_ENOMEM. */
 LP_MUST int lp_job_wait(struct lp_job *call, uint64_t us);
 /* Asks the client: elicitation/create, sampling/createMessage, roots/list. `params` is raw JSON;

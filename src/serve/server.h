@@ -50,6 +50,7 @@ struct lp_handler {
     void (*run)(void *ctx, struct lp_job *call);
     void (*wake)(void *ctx, struct lp_job *call, const struct lp_wake *wake);
     void (*over)(void *ctx, struct lp_job *call);
+    void *ctx; /* for the three; NULL: the offer's */
 };
 
 struct lp_tool {
@@ -87,7 +88,7 @@ struct lp_offer {
     const struct lp_handler *complete; /* completion/complete; NULL: not offered */
     bool lists_change;                 /* lp_server_list_changed may be called */
     bool has_subscriptions;            /* lp_server_resource_updated may be called */
-    void *ctx;                         /* for all handlers */
+    void *ctx;                         /* for handlers that have none of their own */
 };
 
 /* Where sessions live ([L3]). */
