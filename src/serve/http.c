@@ -4,6 +4,7 @@
  * to its limit and judged whole. How answers leave is respond.c's and channel.c's, what the
  * messages mean is rpc.c's. */
 #include "base/error.h"
+#include "mcp/cors.h"
 #include "mcp/replay.h"
 #include "serve/guard.h"
 #include "serve/server_priv.h"
@@ -25,6 +26,8 @@ static struct lp_request *new_request(struct lp_server *server, struct lp_stream
     r->stream = s;
     r->timer = (struct lp_timer){.kind = LP_TIMER_SERVER_REQUEST, .owner = id};
     lp_buf_init(&r->in, LP_SERVER_BODY_MAX);
+    lp_buf_init(&r->origin, LP_CORS_ORIGIN_MAX);
+    lp_buf_init(&r->names, LP_CORS_LIST_MAX);
     lp_out_init(&r->out);
     lp_link_set_tag(&server->links, s.link, id);
     return r;
@@ -35,6 +38,8 @@ void lp_request_free(struct lp_server *server, struct lp_request *r)
     lp_id channel = r->channel;
     lp_heap_cancel(&server->timers, &r->timer);
     lp_buf_release(&r->in);
+    lp_buf_release(&r->origin);
+    lp_buf_release(&r->names);
     lp_out_release(&r->out);
     lp_slab_free(&server->requests, r->id);
     lp_channel_detach(server, channel);
@@ -292,8 +297,20 @@ static struct lp_span bearer_token(const struct lp_head *head)
 static bool is_allowed_method(const struct lp_server *server, enum lp_method method)
 {
     bool has_sessions = server->args.mode == LP_SESSIONS_LOCAL;
-    return method == LP_METHOD_POST ||
+    return method == LP_METHOD_POST || method == LP_METHOD_OPTIONS ||
         (has_sessions && (method == LP_METHOD_GET || method == LP_METHOD_DELETE));
+}
+
+/* The page's origin, which has been found good. One that is too long gets no answer that it could
+ * read. */
+static enum lp_reason take_origin(struct lp_request *r, const struct lp_head *head)
+{
+    struct lp_span origin = lp_head_value(head, LP_FIELD_ORIGIN);
+    struct lp_span asked = lp_head_value(head, LP_FIELD_ACCESS_CONTROL_REQUEST_HEADERS);
+    int err = lp_buf_append(&r->origin, origin);
+    if (!err && origin.len && head->method == LP_METHOD_OPTIONS)
+        err = lp_cors_names(asked, &r->names);
+    return err == LP_ENOMEM ? LP_REASON_out_of_memory : LP_REASON_none;
 }
 
 /* What the head alone refuses, or LP_REASON_none. */
@@ -303,12 +320,16 @@ static enum lp_reason judge_head(
     const struct lp_server_args *args = &server->args;
     bool is_loopback = lp_link_facts(&server->links, r->stream.link).is_loopback;
     enum lp_reason why = lp_guard_judge(head, is_loopback, args->origins);
+    if (!why)
+        why = take_origin(r, head);
     if (why)
         return why;
     if (!path_is_ours(server, head))
         return LP_REASON_unknown_path;
     if (!is_allowed_method(server, head->method))
         return LP_REASON_method_not_allowed;
+    if (head->method == LP_METHOD_OPTIONS)
+        return LP_REASON_none; /* a preflight brings no token (cases HDR-04) */
     if (args->bearer && !args->bearer(args->bearer_ctx, bearer_token(head), &r->principal))
         return LP_REASON_challenged;
     if (head->method == LP_METHOD_POST && !is_json(head))
@@ -397,7 +418,9 @@ static void on_end(void *ctx, uint64_t tag, struct lp_stream s, bool whole)
     struct lp_server *server = ctx;
     struct lp_request *r = lp_request_get(server, tag);
     LP_ASSERT(r && r->state == LP_REQUEST_READING);
-    if (r->method == LP_METHOD_GET)
+    if (r->method == LP_METHOD_OPTIONS)
+        lp_respond_options(server, r);
+    else if (r->method == LP_METHOD_GET)
         on_get(server, r);
     else if (r->method == LP_METHOD_DELETE)
         on_delete(server, r);

@@ -3,6 +3,7 @@
  * JSON goes through request->out in slices, so that an answer over link's backlog limit waits for
  * its reader. Event streams are channel.c's; here is only their head. */
 #include "base/error.h"
+#include "mcp/cors.h"
 #include "mcp/replay.h"
 #include "mcp/reply.h"
 #include "serve/server_priv.h"
@@ -65,6 +66,7 @@ void lp_respond_push(struct lp_server *server, lp_id id)
 static void send_head(struct lp_server *server, struct lp_request *r, struct lp_head *head)
 {
     lp_buf_release(&r->in);
+    lp_cors_allow(head, lp_buf_span(&r->origin), LP_SPAN(""));
     r->state = LP_REQUEST_SENDING;
     lp_link_send_head(&server->links, r->stream, head);
 }
@@ -83,6 +85,12 @@ static struct lp_span challenge(const struct lp_server *server, char room[CHALLE
     return lp_span(room, WITH.len + url.len + 1);
 }
 
+static struct lp_span methods(const struct lp_server *server)
+{
+    bool has_sessions = server->args.mode == LP_SESSIONS_LOCAL;
+    return has_sessions ? LP_SPAN("GET, POST, DELETE") : LP_SPAN("POST");
+}
+
 void lp_respond_json(struct lp_server *server, struct lp_request *r, uint16_t status)
 {
     char room[CHALLENGE_MAX];
@@ -96,9 +104,8 @@ void lp_respond_json(struct lp_server *server, struct lp_request *r, uint16_t st
         head->body_bytes = r->out.buf.len;
         add(head, LP_FIELD_CONTENT_TYPE, LP_SPAN("application/json"));
     }
-    bool has_sessions = server->args.mode == LP_SESSIONS_LOCAL;
     if (status == 405)
-        add(head, LP_FIELD_ALLOW, has_sessions ? LP_SPAN("GET, POST, DELETE") : LP_SPAN("POST"));
+        add(head, LP_FIELD_ALLOW, methods(server));
     if (status == 503)
         add(head, LP_FIELD_RETRY_AFTER, LP_SPAN("1"));
     if (status == 401)
@@ -135,6 +142,17 @@ void lp_respond_refuse_with(
 {
     lp_rpc_write_error(&r->out, LP_SPAN(""), -32000, message);
     lp_respond_json(server, r, status);
+}
+
+void lp_respond_options(struct lp_server *server, struct lp_request *r)
+{
+    struct lp_head *head = new_head(server, 204);
+    add(head, LP_FIELD_ALLOW, methods(server));
+    if (r->names.len)
+        lp_cors_preflight(head, lp_buf_span(&r->names));
+    lp_id id = r->id;
+    send_head(server, r, head);
+    lp_respond_push(server, id);
 }
 
 void lp_respond_replay(struct lp_server *server, struct lp_request *r)

@@ -65,6 +65,8 @@ struct lp_request {
     lp_id session; /* whose answer it gets; may be gone */
     lp_id channel;
     struct lp_buf in;
+    struct lp_buf origin; /* of the page that asks, and is answered; empty: no page of another */
+    struct lp_buf names;  /* of a preflight: the fields that may be sent */
     struct lp_out out;
     struct lp_timer timer;
 };
@@ -184,6 +186,8 @@ void lp_respond_refuse(struct lp_server *server, struct lp_request *request, enu
 /* The same with a text of its own and code -32000. */
 void lp_respond_refuse_with(
     struct lp_server *server, struct lp_request *request, uint16_t status, const char *message);
+/* The answer to OPTIONS: what may be asked here, and by pages of which origin. */
+void lp_respond_options(struct lp_server *server, struct lp_request *request);
 /* Asks the platform to send the request once more, to the session's owner. */
 void lp_respond_replay(struct lp_server *server, struct lp_request *request);
 /* Ends an answer: whole when `is_whole`, else broken off; forgets the request. */

@@ -84,6 +84,7 @@ static enum lp_field_id candidate(struct lp_span name)
         CASE(3, 'v', VIA);
         CASE(4, 'd', DATE);
         CASE(4, 'h', HOST);
+        CASE(4, 'v', VARY);
         CASE(5, 'a', ALLOW);
         CASE(6, 'a', ACCEPT);
         CASE(6, 'c', COOKIE);
@@ -120,6 +121,10 @@ static enum lp_field_id candidate(struct lp_span name)
         CASE(18, 'p', PROXY_AUTHENTICATE);
         CASE(19, 'p', PROXY_AUTHORIZATION);
         CASE(20, 'm', MCP_PROTOCOL_VERSION);
+        CASE(27, 'a', ACCESS_CONTROL_ALLOW_ORIGIN);
+        CASE(29, 'a', ACCESS_CONTROL_EXPOSE_HEADERS);
+        CASE(30, 'a', ACCESS_CONTROL_REQUEST_HEADERS);
+        CASE(32, 'a', ACCESS_CONTROL_ALLOW_CREDENTIALS);
     case KEY(17, 'x'): /* x-f... or x-a... */
         return lower(name.ptr[2]) == 'f' ? LP_FIELD_X_FORWARDED_PROTO : LP_FIELD_X_ACCEL_BUFFERING;
     default:

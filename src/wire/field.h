@@ -32,6 +32,11 @@
     X(COOKIE, "cookie")                                                                            \
     X(SET_COOKIE, "set-cookie")                                                                    \
     X(ORIGIN, "origin")                                                                            \
+    X(VARY, "vary")                                                                                \
+    X(ACCESS_CONTROL_REQUEST_HEADERS, "access-control-request-headers")                            \
+    X(ACCESS_CONTROL_ALLOW_ORIGIN, "access-control-allow-origin")                                  \
+    X(ACCESS_CONTROL_ALLOW_CREDENTIALS, "access-control-allow-credentials")                        \
+    X(ACCESS_CONTROL_EXPOSE_HEADERS, "access-control-expose-headers")                              \
     X(FORWARDED, "forwarded")                                                                      \
     X(X_FORWARDED_FOR, "x-forwarded-for")                                                          \
     X(X_FORWARDED_PROTO, "x-forwarded-proto")                                                      \
