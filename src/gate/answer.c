@@ -2,6 +2,7 @@
  * byte (requirements [G6]; cases STA-11, STA-12). */
 #include "base/error.h"
 #include "gate/engine_priv.h"
+#include "mcp/cors.h"
 #include "mcp/replay.h"
 #include "mcp/reply.h"
 #include "wire/http1.h"
@@ -21,6 +22,7 @@ static void send_whole(struct lp_engine *e, struct lp_exchange *x, int status, s
     head->body_bytes = body.len;
     if (body.len)
         (void)!lp_head_add(head, LP_FIELD_CONTENT_TYPE, type);
+    lp_page_add_fields(x, NULL, head);
     x->record.status = status;
     x->record.bytes_out += body.len;
     if (!x->record.first_byte_us)
@@ -139,6 +141,20 @@ void lp_answer_replay(struct lp_engine *e, struct lp_exchange *x)
         e->out_head, LP_FIELD_FLY_REPLAY, lp_replay_value(x->owner, is_strict, room));
     send_whole(e, x, 204, LP_SPAN(""), LP_SPAN(""));
     lp_exchange_over(e, x, LP_REASON_replayed);
+}
+
+void lp_answer_preflight(struct lp_engine *e, struct lp_exchange *x)
+{
+    struct lp_buf names;
+    lp_buf_init(&names, LP_CORS_LIST_MAX);
+    e->out_head->field_count = 0;
+    if (lp_page_add_preflight(x, &names, e->out_head)) {
+        lp_answer(e, x, LP_REASON_out_of_memory, NULL);
+    } else {
+        send_whole(e, x, 204, LP_SPAN(""), LP_SPAN(""));
+        lp_exchange_over(e, x, LP_REASON_answered_here);
+    }
+    lp_buf_release(&names);
 }
 
 void lp_answer_dead_call(struct lp_engine *e, struct lp_exchange *x, enum lp_reason reason)

@@ -11,6 +11,7 @@
  *   response.c  what the replica answered: judged, rewritten, passed on
  *   stream.c    event streams: comments, borders, the endpoint event of old SSE
  *   answer.c    answers of our own
+ *   cors.c      what pages of other origins are told (origins)
  *   cookies.c   cookies of replicas, kept for a session (cookie_jar)
  *   peers.c     what a sidecar does beside: owner ids, hop marks, requests for other owners
  *   seal.c      the id of a new session
@@ -148,6 +149,7 @@ struct lp_exchange {
     /* of a sidecar */
     struct lp_span owner; /* who has the session, when it is another one; a checked owner id */
     bool came_by_peer;    /* with a good hop mark */
+    bool has_page;        /* of an origin that is named in the configuration: it may read this */
     bool was_passed;      /* a peer or the platform has passed it on already */
 
     /* cookies, of servers with cookie_jar */
@@ -369,12 +371,27 @@ bool lp_stream_pass(struct lp_engine *e, struct lp_exchange *x, struct lp_span b
 void lp_stream_comment(struct lp_engine *e, struct lp_exchange *x);
 void lp_stream_fini(struct lp_engine *e, struct lp_exchange *x);
 
+/* cors.c */
+/* The doorkeeper has let it in: notes whether a page asks that is to be told what it may. */
+void lp_page_admitted(struct lp_exchange *x);
+bool lp_page_is_preflight(const struct lp_exchange *x);
+/* Whether a field of a replica's answer is not passed on, because ours stands in its place. */
+bool lp_page_hides(const struct lp_exchange *x, enum lp_field_id id);
+/* Adds what lets the page read an answer: a replica's, or, `from` NULL, ours. */
+void lp_page_add_fields(
+    struct lp_exchange *x, const struct lp_kept_head *from, struct lp_head *head);
+/* Adds what the page may send; `names` (LP_CORS_LIST_MAX) lives as long as the head. LP_ENOMEM. */
+LP_MUST int lp_page_add_preflight(
+    struct lp_exchange *x, struct lp_buf *names, struct lp_head *head);
+
 /* answer.c */
 /* Answers the client for this reason and ends the exchange. */
 void lp_answer(
     struct lp_engine *e, struct lp_exchange *x, enum lp_reason reason, const char *detail);
 /* The platform is asked to send the request to x->owner. */
 void lp_answer_replay(struct lp_engine *e, struct lp_exchange *x);
+/* The answer to a page's preflight. */
+void lp_answer_preflight(struct lp_engine *e, struct lp_exchange *x);
 /* A JSON-RPC error in a 200: the call was sent and will never be answered. */
 void lp_answer_dead_call(struct lp_engine *e, struct lp_exchange *x, enum lp_reason reason);
 /* The same as an event of a running stream. */

@@ -256,6 +256,8 @@ static enum lp_reason judge_head(
                 x->host, lp_kept_value(&x->request, LP_FIELD_ORIGIN));
     if (reason)
         return reason;
+    if (!x->came_by_peer)
+        lp_page_admitted(x);
     if (head->body == LP_BODY_LENGTH && head->body_bytes > x->server->conf->body_max)
         return LP_REASON_body_too_large;
     if (head->method == LP_METHOD_POST &&
@@ -538,6 +540,10 @@ void lp_request_route(struct lp_engine *e, struct lp_exchange *x)
 static void decide(struct lp_engine *e, struct lp_exchange *x)
 {
     const char *detail = NULL;
+    if (lp_page_is_preflight(x)) {
+        lp_answer_preflight(e, x);
+        return;
+    }
     if (x->request.method == LP_METHOD_POST) {
         /* The kept fields in the form that the version rules take. */
         e->out_head->field_count = 0;

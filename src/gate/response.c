@@ -51,7 +51,8 @@ static bool is_encoded(const struct lp_kept_head *from)
 static bool is_dropped(const struct lp_exchange *x, const struct lp_field *field)
 {
     if (field->id == LP_FIELD_CONTENT_LENGTH || field->id == LP_FIELD_MCP_SESSION_ID ||
-        lp_field_is_hop_by_hop(field->id) || lp_cookies_is_hidden(x, field->id))
+        lp_field_is_hop_by_hop(field->id) || lp_cookies_is_hidden(x, field->id) ||
+        lp_page_hides(x, field->id))
         return true;
     return x->is_sse &&
         (field->id == LP_FIELD_CACHE_CONTROL || field->id == LP_FIELD_X_ACCEL_BUFFERING);
@@ -102,6 +103,7 @@ static void pass_head(struct lp_engine *e, struct lp_exchange *x, const struct l
     }
     if (from->status == 405 && !lp_kept_value(from, LP_FIELD_ALLOW).ptr)
         (void)!lp_head_add(head, LP_FIELD_ALLOW, LP_SPAN("POST, DELETE"));
+    lp_page_add_fields(x, from, head);
     lp_exchange_set_phase(x, LP_PHASE_RELAYING);
     x->record.status = from->status;
     x->record.is_stream = x->is_sse;

@@ -79,6 +79,6 @@ int lp_cors_names(struct lp_span asked, struct lp_buf *out)
 
 int lp_cors_expose(struct lp_span theirs, struct lp_buf *out)
 {
-    int err = lp_buf_append(out, LP_SPAN(EXPOSED));
+    int err = out->len ? LP_OK : lp_buf_append(out, LP_SPAN(EXPOSED));
     return err ? err : append_new(out, theirs, false);
 }

@@ -27,8 +27,8 @@ void lp_cors_preflight(struct lp_head *head, struct lp_span names);
  * Mcp-Param-, which have no end (cases HDR-09). Names that do not fit stay out. LP_ENOMEM. */
 LP_MUST int lp_cors_names(struct lp_span asked, struct lp_buf *out);
 
-/* Appends to the empty `out` our exposed list, and what of an upstream's list is not in it (cases
- * HDR-02). Names that do not fit stay out. LP_ENOMEM. */
+/* Adds to `out` (at most LP_CORS_LIST_MAX bytes) what of an upstream's list is not in it; an empty
+ * one gets our own list first (cases HDR-02). Names that do not fit stay out. LP_ENOMEM. */
 LP_MUST int lp_cors_expose(struct lp_span theirs, struct lp_buf *out);
 
 #endif

@@ -301,11 +301,25 @@ static void break_off(struct story *s, const char *ticket)
         tell_kind(s->w, LP_EV_EOF, s->asked);
 }
 
+static void call_from_page(struct story *s, const char *ticket)
+{
+    char fields[2200];
+    say(s, "OPTIONS /mcp",
+        "Origin: http://a.test\r\nAccess-Control-Request-Headers: mcp-param-x\r\n", "");
+    snprintf(fields, sizeof fields, "Origin: http://a.test\r\n%s", ticket);
+    say(s, "POST /mcp", fields, CALL);
+    answer(s,
+        "200 OK\r\nAccess-Control-Expose-Headers: X-A\r\nAccess-Control-Expose-Headers: X-B\r\n"
+        "Content-Length: 2",
+        "{}");
+}
+
 static void tell_story(struct story *s)
 {
     char first[2048], second[2048];
     open_one(s, first);
     open_one(s, second);
+    call_from_page(s, first);
     use_session(s, first);
     use_old_sse(s);
     be_refused(s);
@@ -321,7 +335,7 @@ static void check_story(const struct story *s)
     static const struct {
         enum lp_reason reason;
         uint64_t count;
-    } WANTED[] = {{LP_REASON_answered, 8}, {LP_REASON_no_framing, 1}, {LP_REASON_client_left, 2},
+    } WANTED[] = {{LP_REASON_answered, 9}, {LP_REASON_answered_here, 1}, {LP_REASON_no_framing, 1}, {LP_REASON_client_left, 2},
         {LP_REASON_replaced, 1}, {LP_REASON_bad_json, 1}, {LP_REASON_unknown_version, 1},
         {LP_REASON_session_forged, 1}, {LP_REASON_session_lost, 1}, {LP_REASON_challenged, 1},
         {LP_REASON_upstream_broke, 2}, {LP_REASON_upstream_id_bad, 1}};
@@ -345,7 +359,10 @@ static struct story *new_story(void)
     struct story *s = calloc(1, sizeof *s);
     assert_non_null(s);
     s->w = new_world(1);
+    static const struct lp_span any = {"*", 1};
     s->w->server.cookie_jar = true;
+    s->w->server.origins = &any;
+    s->w->server.origin_count = 1;
     s->w->server.comment_ms = 15000;
     s->w->conf.conn_max = PEERS;
     s->w->shell = (struct lp_shell){s, act};
