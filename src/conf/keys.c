@@ -346,7 +346,10 @@ static const struct lp_conf_key KEYS[] = {
         .help = "A web origin that may call, * for any; may be given again",
         .paragraph = "The web origins whose pages may call, like https://app.example.com; "
                      "\"*\" is any. The default on a loopback listener is loopback origins, "
-                     "elsewhere an origin equal to the Host. Others get 403."},
+                     "elsewhere an origin equal to the Host. Others get 403. With this key "
+                     "Limpet answers CORS preflights itself, and says with every answer that "
+                     "the page may read it; without it OPTIONS goes to a replica, and what the "
+                     "replica says of CORS is passed on."},
     {.name = "timeouts.request",
         .arg = "DURATION",
         .type = LP_TYPE_DURATION,

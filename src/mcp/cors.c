@@ -10,8 +10,7 @@
 #define SENDABLE                                                                                   \
     "content-type, accept, authorization, last-event-id, mcp-session-id, mcp-protocol-version, "   \
     "mcp-method, mcp-name"
-#define EXPOSED                                                                                    \
-    "Mcp-Session-Id, Mcp-Protocol-Version, WWW-Authenticate, Retry-After, Last-Event-Id"
+#define EXPOSED "Mcp-Session-Id, Mcp-Protocol-Version, WWW-Authenticate, Retry-After, Last-Event-Id"
 #define PARAM_PREFIX "mcp-param-"
 /* Two hours: what the most patient browser keeps. */
 #define MAX_AGE "7200"
@@ -22,8 +21,8 @@ void lp_cors_allow(struct lp_head *head, struct lp_span origin, struct lp_span e
         return;
     (void)!lp_head_add(head, LP_FIELD_ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     (void)!lp_head_add(head, LP_FIELD_VARY, LP_SPAN("Origin"));
-    (void)!lp_head_add(head, LP_FIELD_ACCESS_CONTROL_EXPOSE_HEADERS,
-        exposed.len ? exposed : LP_SPAN(EXPOSED));
+    (void)!lp_head_add(
+        head, LP_FIELD_ACCESS_CONTROL_EXPOSE_HEADERS, exposed.len ? exposed : LP_SPAN(EXPOSED));
 }
 
 static void add_other(struct lp_head *head, const char *name, struct lp_span value)

@@ -27,8 +27,8 @@ static void names_are_mcps_and_the_asked_parameters(void **state)
 {
     (void)state;
     expect_names("", "");
-    expect_names("last-event-id,mcp-method,mcp-name,mcp-param-region,authorization",
-        ", mcp-param-region");
+    expect_names(
+        "last-event-id,mcp-method,mcp-name,mcp-param-region,authorization", ", mcp-param-region");
     expect_names("x-evil, mcp-param-, Mcp-Param-B,mcp-param-b , ,mcp-param-c d", ", Mcp-Param-B");
     expect_names("mcp-paramx, mcp-param-a:b", "");
 }

@@ -20,7 +20,7 @@ static void test_lookup_finds_every_name(void **state)
     (void)state;
     for (unsigned id = LP_FIELD_OTHER + 1; id < LP_FIELD_count; id++) {
         struct lp_span name = lp_field_name(id);
-        char room[32];
+        char room[64];
         assert_true(name.len > 0 && name.len < sizeof room);
         assert_int_equal(lp_field_lookup(name), id);
         upper(room, name);

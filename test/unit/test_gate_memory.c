@@ -335,10 +335,10 @@ static void check_story(const struct story *s)
     static const struct {
         enum lp_reason reason;
         uint64_t count;
-    } WANTED[] = {{LP_REASON_answered, 9}, {LP_REASON_answered_here, 1}, {LP_REASON_no_framing, 1}, {LP_REASON_client_left, 2},
-        {LP_REASON_replaced, 1}, {LP_REASON_bad_json, 1}, {LP_REASON_unknown_version, 1},
-        {LP_REASON_session_forged, 1}, {LP_REASON_session_lost, 1}, {LP_REASON_challenged, 1},
-        {LP_REASON_upstream_broke, 2}, {LP_REASON_upstream_id_bad, 1}};
+    } WANTED[] = {{LP_REASON_answered, 9}, {LP_REASON_answered_here, 1}, {LP_REASON_no_framing, 1},
+        {LP_REASON_client_left, 2}, {LP_REASON_replaced, 1}, {LP_REASON_bad_json, 1},
+        {LP_REASON_unknown_version, 1}, {LP_REASON_session_forged, 1}, {LP_REASON_session_lost, 1},
+        {LP_REASON_challenged, 1}, {LP_REASON_upstream_broke, 2}, {LP_REASON_upstream_id_bad, 1}};
     for (size_t i = 0; i < sizeof WANTED / sizeof *WANTED; i++)
         if (lp_engine_metrics(s->w->engine)->reasons[WANTED[i].reason] != WANTED[i].count)
             fail_msg("%s: %llu", lp_reason_info(WANTED[i].reason)->name,
