@@ -353,6 +353,13 @@ void lp_channel_release(struct lp_server *server, lp_id id)
     lp_channel_pump(server, id);
 }
 
+void lp_channel_settle(struct lp_server *server, lp_id id)
+{
+    struct lp_channel *ch = lp_channel_get(server, id);
+    if (ch && !ch->is_over && ch->open > ch->brief)
+        lp_channel_begin_sse(server, ch);
+}
+
 /* --- coming again --- */
 
 struct lp_channel *lp_channel_find(const struct lp_session *session, const struct lp_request *r)

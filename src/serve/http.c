@@ -83,31 +83,34 @@ static enum lp_reason reason_without_session(const struct lp_request *r)
     return r->whose == LP_WHOSE_OURS ? LP_REASON_session_lost : LP_REASON_session_no_owner;
 }
 
-/* The session of a request that must have one; NULL when it was answered instead. */
-static struct lp_session *demand_session(
-    struct lp_server *server, struct lp_request *r, struct lp_span message_id)
+/* What an answer to all of it as a whole names; empty: null. */
+static struct lp_span id_of(const struct lp_envelope *env)
 {
-    struct lp_session *session = NULL;
-    if (r->has_session_header && r->whose == LP_WHOSE_OURS)
-        session = lp_session_find(server, r->key, r->principal);
-    if (session) {
-        r->session = session->id;
-        return session;
-    }
+    return env->has_id && !env->is_batch ? env->id : LP_SPAN("");
+}
+
+static void refuse_without_session(struct lp_server *server, struct lp_request *r)
+{
     if (is_to_be_replayed(server, r))
         lp_respond_replay(server, r);
     else
-        lp_respond_refuse(server, r, reason_without_session(r), message_id);
-    return NULL;
+        lp_respond_refuse(server, r, reason_without_session(r), id_of(&r->env));
+}
+
+/* The request must have a session: lp_request_found goes on with it, now or later. */
+static void demand_session(struct lp_server *server, struct lp_request *r)
+{
+    r->state = LP_REQUEST_LOOKING;
+    if (r->has_session_header && r->whose == LP_WHOSE_OURS)
+        lp_session_look_up(server, r);
+    else
+        refuse_without_session(server, r);
 }
 
 /* --- GET and DELETE --- */
 
-static void on_get(struct lp_server *server, struct lp_request *r)
+static void on_get(struct lp_server *server, struct lp_request *r, struct lp_session *session)
 {
-    struct lp_session *session = demand_session(server, r, LP_SPAN(""));
-    if (!session)
-        return;
     if (!r->wants_sse) {
         lp_respond_refuse_with(
             server, r, 406, "Not Acceptable: Client must accept text/event-stream");
@@ -127,39 +130,27 @@ static void on_get(struct lp_server *server, struct lp_request *r)
         lp_channel_attach(server, ch, r);
 }
 
-static void on_delete(struct lp_server *server, struct lp_request *r)
+static void on_delete(struct lp_server *server, struct lp_request *r, struct lp_session *session)
 {
-    struct lp_session *session = demand_session(server, r, LP_SPAN(""));
-    if (!session)
-        return;
     lp_session_end(server, session);
     lp_respond_json(server, r, 200);
 }
 
 /* --- POST --- */
 
-static void on_initialize(
-    struct lp_server *server, struct lp_request *r, const struct lp_envelope *env)
+static void on_initialize(struct lp_server *server, struct lp_request *r)
 {
-    struct lp_message m = {.env = env, .text = lp_buf_span(&r->in)};
-    if (server->args.mode == LP_SESSIONS_LOCAL) {
+    struct lp_message m = {.env = &r->env, .text = lp_buf_span(&r->in)};
+    if (lp_server_has_sessions(server)) {
         m.session = lp_session_new(server, r->principal);
         if (!m.session) {
-            lp_respond_refuse(server, r, LP_REASON_over_capacity, env->id);
+            lp_respond_refuse(server, r, LP_REASON_over_capacity, r->env.id);
             return;
         }
         r->session = m.session->id;
     }
     lp_rpc_initialize(server, &m, &r->out);
     lp_respond_json(server, r, 200);
-}
-
-/* What came may be answered later: the client has to see that it is being worked on. */
-static void settle(struct lp_server *server, lp_id channel)
-{
-    struct lp_channel *ch = lp_channel_get(server, channel);
-    if (ch && !ch->is_over)
-        lp_channel_begin_sse(server, ch);
 }
 
 /* Messages of a session, or of nobody's in particular. */
@@ -188,45 +179,66 @@ static void on_messages(struct lp_server *server, struct lp_request *r, struct l
         lp_rpc_batch(server, m);
     else
         lp_rpc_message(server, m);
+    lp_state_run_ready(server);
     lp_channel_release(server, m->channel);
-    settle(server, m->channel);
+    lp_channel_settle(server, m->channel);
 }
 
-static void on_message(
-    struct lp_server *server, struct lp_request *r, const struct lp_envelope *env)
+/* `session` NULL: this server has none. */
+static void on_message(struct lp_server *server, struct lp_request *r, struct lp_session *session)
 {
-    struct lp_message m = {.env = env, .text = lp_buf_span(&r->in)};
-    bool takes_batch = r->takes_batch;
-    if (server->args.mode == LP_SESSIONS_LOCAL) {
-        m.session =
-            demand_session(server, r, env->has_id && !env->is_batch ? env->id : LP_SPAN(""));
-        if (!m.session)
-            return;
-        takes_batch = strcmp(m.session->version, "2025-03-26") == 0;
-    }
-    if (env->is_batch && !takes_batch)
+    struct lp_envelope env = r->env; /* the request may end meanwhile */
+    struct lp_message m = {.session = session, .env = &env, .text = lp_buf_span(&r->in)};
+    bool takes_batch = session ? strcmp(session->version, "2025-03-26") == 0 : r->takes_batch;
+    if (env.is_batch && !takes_batch)
         lp_respond_refuse(server, r, LP_REASON_bad_batch, LP_SPAN(""));
     else
         on_messages(server, r, &m);
 }
 
+void lp_request_found(
+    struct lp_server *server, lp_id id, enum lp_found found, struct lp_session *session)
+{
+    struct lp_request *r = lp_request_get(server, id);
+    if (!r)
+        return; /* its client has left meanwhile */
+    LP_ASSERT(r->state == LP_REQUEST_LOOKING);
+    if (found == LP_CANNOT_TELL)
+        lp_respond_refuse(server, r, LP_REASON_store_away, id_of(&r->env));
+    else if (found == LP_NO_ROOM)
+        lp_respond_refuse(server, r, LP_REASON_over_capacity, id_of(&r->env));
+    else if (found == LP_NOT_FOUND)
+        refuse_without_session(server, r);
+    else {
+        r->session = session->id;
+        if (r->method == LP_METHOD_GET)
+            on_get(server, r, session);
+        else if (r->method == LP_METHOD_DELETE)
+            on_delete(server, r, session);
+        else
+            on_message(server, r, session);
+    }
+}
+
 static void on_post(struct lp_server *server, struct lp_request *r)
 {
-    struct lp_envelope env;
-    int err = lp_envelope_scan(lp_buf_span(&r->in), &env);
-    bool is_message = env.is_object &&
-        (env.method != LP_RPC_NONE || env.has_result || env.has_error) &&
-        (!env.has_id || env.id_is_valid);
+    struct lp_envelope *env = &r->env;
+    int err = lp_envelope_scan(lp_buf_span(&r->in), env);
+    bool is_message = env->is_object &&
+        (env->method != LP_RPC_NONE || env->has_result || env->has_error) &&
+        (!env->has_id || env->id_is_valid);
     if (err == LP_ESYNTAX || err == LP_ELIMIT)
         lp_respond_refuse(server, r, LP_REASON_bad_json, LP_SPAN(""));
-    else if (err || (!env.is_batch && !is_message))
+    else if (err || (!env->is_batch && !is_message))
         lp_respond_refuse(server, r, LP_REASON_bad_message, LP_SPAN(""));
-    else if (env.is_batch && (env.batch_is_empty || env.batch_has_initialize))
+    else if (env->is_batch && (env->batch_is_empty || env->batch_has_initialize))
         lp_respond_refuse(server, r, LP_REASON_bad_batch, LP_SPAN(""));
-    else if (env.method == LP_RPC_INITIALIZE && env.has_id)
-        on_initialize(server, r, &env);
+    else if (env->method == LP_RPC_INITIALIZE && env->has_id)
+        on_initialize(server, r);
+    else if (lp_server_has_sessions(server))
+        demand_session(server, r);
     else
-        on_message(server, r, &env);
+        on_message(server, r, NULL);
 }
 
 /* --- heads --- */
@@ -296,9 +308,8 @@ static struct lp_span bearer_token(const struct lp_head *head)
 
 static bool is_allowed_method(const struct lp_server *server, enum lp_method method)
 {
-    bool has_sessions = server->args.mode == LP_SESSIONS_LOCAL;
     return method == LP_METHOD_POST || method == LP_METHOD_OPTIONS ||
-        (has_sessions && (method == LP_METHOD_GET || method == LP_METHOD_DELETE));
+        (lp_server_has_sessions(server) && (method == LP_METHOD_GET || method == LP_METHOD_DELETE));
 }
 
 /* The page's origin, which has been found good. One that is too long gets no answer that it could
@@ -370,7 +381,7 @@ static void take_head(struct lp_server *server, struct lp_request *r, const stru
     r->wants_sse = accepts_sse(head);
     r->takes_batch = takes_batch(head);
     r->method = head->method;
-    if (server->args.mode != LP_SESSIONS_LOCAL)
+    if (!lp_server_has_sessions(server))
         return;
     take_session_header(server, r, head);
     take_event_id(r, head);
@@ -420,12 +431,10 @@ static void on_end(void *ctx, uint64_t tag, struct lp_stream s, bool whole)
     LP_ASSERT(r && r->state == LP_REQUEST_READING);
     if (r->method == LP_METHOD_OPTIONS)
         lp_respond_options(server, r);
-    else if (r->method == LP_METHOD_GET)
-        on_get(server, r);
-    else if (r->method == LP_METHOD_DELETE)
-        on_delete(server, r);
-    else
+    else if (r->method == LP_METHOD_POST)
         on_post(server, r);
+    else
+        demand_session(server, r);
 }
 
 static void on_writable(void *ctx, uint64_t tag, struct lp_stream s)

@@ -64,6 +64,7 @@ void lp_job_begin(struct lp_server *server, const struct lp_message *m,
     call->timer = (struct lp_timer){.kind = LP_TIMER_SERVER_CALL, .owner = id};
     lp_buf_init(&call->uri, LP_SERVER_URI_MAX);
     lp_list_init(&call->of_channel);
+    lp_list_init(&call->ready);
     lp_list_push_back(&ch->calls, &call->of_channel);
     ch->open++;
     if (resource && !take_uri(call, m->env->uri))
@@ -78,6 +79,7 @@ void lp_job_end(struct lp_server *server, struct lp_job *call)
         call->handler->over(context_of(call), call);
     lp_heap_cancel(&server->timers, &call->timer);
     lp_list_remove(&call->of_channel);
+    lp_list_remove(&call->ready);
     lp_buf_release(&call->uri);
     lp_slab_free(&server->calls, call->id);
 }
@@ -164,12 +166,6 @@ struct lp_span lp_job_variable(const struct lp_job *call, const char *name)
         lp_span_str(call->resource->uri), lp_buf_span(&call->uri), lp_span_str(name));
 }
 
-void *lp_job_room(const struct lp_job *call)
-{
-    const struct lp_session *session = lp_session_get(call->server, call->session);
-    return session ? session->room : NULL;
-}
-
 void lp_job_set_state(struct lp_job *call, void *state)
 {
     call->state = state;
@@ -235,9 +231,14 @@ void lp_job_poll(struct lp_job *call)
 
 /* --- waiting and asking --- */
 
+void lp_job_wake(struct lp_job *call, const struct lp_wake *wake)
+{
+    call->handler->wake(context_of(call), call, wake);
+}
+
 bool lp_job_may_wait(const struct lp_job *call)
 {
-    return call->handler->wake && !call->is_asking;
+    return call->handler->wake && !call->is_asking && !call->is_storing;
 }
 
 int lp_job_wait(struct lp_job *call, uint64_t us)
@@ -335,7 +336,7 @@ void lp_job_reply(struct lp_server *server, const struct lp_message *m)
         .error = lp_member(m->text, LP_SPAN("error"))};
     call->is_asking = false;
     lp_heap_cancel(&server->timers, &call->timer);
-    call->handler->wake(context_of(call), call, &wake);
+    lp_job_wake(call, &wake);
 }
 
 void lp_job_timer(struct lp_server *server, lp_id id)
@@ -344,7 +345,7 @@ void lp_job_timer(struct lp_server *server, lp_id id)
     LP_ASSERT(call); /* its end has cancelled the timer */
     struct lp_wake wake = {.kind = call->is_asking ? LP_WAKE_TIMEOUT : LP_WAKE_TIME};
     call->is_asking = false;
-    call->handler->wake(context_of(call), call, &wake);
+    lp_job_wake(call, &wake);
 }
 
 /* --- cancel --- */

@@ -29,9 +29,6 @@ struct lp_span lp_job_arguments(const struct lp_job *call);
 /* resources/read: the address that was asked for, decoded; and what stands for {name} in it. */
 struct lp_span lp_job_uri(const struct lp_job *call);
 struct lp_span lp_job_variable(const struct lp_job *call, const char *name);
-/* The program's own bytes of the session (session_room_bytes, at first 0), or NULL where there is
- * no session. They live as long as the session: not to be kept beyond the call. */
-void *lp_job_room(const struct lp_job *call);
 /* What lp_server_job finds it by, as long as it is in progress. */
 lp_id lp_job_id(const struct lp_job *call);
 /* A pointer that the handler keeps with the call. */
@@ -48,7 +45,8 @@ void lp_job_log(struct lp_job *call, enum lp_level level, const char *logger, st
 /* The same on the session's GET stream. False: the level says no, or there is no such stream. */
 bool lp_job_log_session(
     struct lp_job *call, enum lp_level level, const char *logger, struct lp_span data);
-/* Whether it may wait or ask now: its handler has a `wake`, and it is not asking already. */
+/* Whether it may wait, ask, read or write now: its handler has a `wake`, and no reply and no state
+ * is on its way. */
 bool lp_job_may_wait(const struct lp_job *call);
 /* `wake` follows after `us` microseconds. LP_ENOMEM. */
 LP_MUST int lp_job_wait(struct lp_job *call, uint64_t us);
@@ -61,6 +59,18 @@ LP_MUST int lp_job_ask(
 /* Ends the connection of the call's stream, not the call: the client comes again for the rest
  * (2025-11-25, wire document 6.1). Does nothing where the client could not. */
 void lp_job_poll(struct lp_job *call);
+
+/* --- the session's state: bytes of the program's own that live as long as the session, wherever
+ * that is kept. Each change makes the revision one higher, and names the one that it was made from:
+ * so calls that run at the same time, on this replica or another, overwrite nothing --- */
+
+/* Reads it: `wake` follows with LP_WAKE_STATE. LP_EUNSUPPORTED: there is no session; LP_ELIMIT,
+ * LP_ENOMEM. */
+LP_MUST int lp_job_state_get(struct lp_job *call);
+/* Writes it if its revision is still that one (0: nothing was written yet): `wake` follows as
+ * before. `value` is copied. LP_ETOO_LONG: over LP_SERVER_STATE_MAX; LP_EUNSUPPORTED, LP_ELIMIT,
+ * LP_ENOMEM. */
+LP_MUST int lp_job_state_set(struct lp_job *call, uint64_t revision, struct lp_span value);
 
 /* --- how it ends --- */
 

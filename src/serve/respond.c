@@ -87,7 +87,7 @@ static struct lp_span challenge(const struct lp_server *server, char room[CHALLE
 
 static struct lp_span methods(const struct lp_server *server)
 {
-    bool has_sessions = server->args.mode == LP_SESSIONS_LOCAL;
+    bool has_sessions = lp_server_has_sessions(server);
     return has_sessions ? LP_SPAN("GET, POST, DELETE") : LP_SPAN("POST");
 }
 

@@ -33,7 +33,6 @@ static int start(struct lp_sample *sample, const struct lp_sample_args *args)
         .replay = args->replay,
         .origins = args->origins,
         .session_max = args->session_max,
-        .session_room_bytes = LP_SAMPLE_ROOM_BYTES,
         .idle_us = args->idle_us};
     memcpy(server.seed, args->seed, sizeof server.seed);
     return lp_server_new(&server, &sample->server);

@@ -1,7 +1,7 @@
 /* The tools of the sample server (serve/sample_tools.h).
  *
  * `counter` lives in the session and nowhere else: an answer that goes on counting proves that the
- * request reached the process that opened the session. `slow` shows progress as an event stream
+ * request reached where the session is. `slow` shows progress as an event stream
  * where the client takes one, and answers as plain JSON where not. */
 #include "serve/sample_tools.h"
 
@@ -44,22 +44,52 @@ static void whoami(void *ctx, struct lp_job *call)
     lp_job_text(call, self->name);
 }
 
-static void counter(void *ctx, struct lp_job *call)
+/* --- counter --- */
+
+static void answer_count(const struct lp_sample_self *self, struct lp_job *call)
 {
-    const struct lp_sample_self *self = ctx;
-    uint64_t *kept = lp_job_room(call);
     struct lp_out out;
-    if (!kept) {
-        refuse(call, "this server keeps no sessions, so nothing is counted");
-        return;
-    }
-    unsigned long long count = ++*kept;
+    unsigned long long count = (uintptr_t)lp_job_state(call);
     lp_out_init(&out);
     lp_out_printf(&out, "{\"content\":[{\"type\":\"text\",\"text\":\"%llu\"}]", count);
     lp_out_printf(&out, ",\"structuredContent\":{\"count\":%llu,\"replica\":", count);
     lp_out_quote(&out, self->name);
     lp_out_str(&out, "}}");
     lp_job_finish(call, &out);
+}
+
+/* Writes the count, made from the state of that revision. */
+static void write_count(struct lp_job *call, uint64_t revision, uint64_t count)
+{
+    char text[TEXT_MAX];
+    int n = snprintf(text, sizeof text, "%llu", (unsigned long long)count);
+    lp_job_set_state(call, (void *)(uintptr_t)count); // NOLINT: a number
+    int err = lp_job_state_set(call, revision, lp_span(text, (size_t)n));
+    if (err == LP_EUNSUPPORTED)
+        refuse(call, "this server keeps no sessions, so nothing is counted");
+    else if (err)
+        lp_job_error(call, INTERNAL, "too much waits for the session's state; call again");
+}
+
+static void counter(void *ctx, struct lp_job *call)
+{
+    (void)ctx;
+    write_count(call, 0, 1); /* if it is not the first one, we are told how far it is */
+}
+
+static void counter_goes_on(void *ctx, struct lp_job *call, const struct lp_wake *wake)
+{
+    uint64_t count = 0;
+    if (wake->outcome == LP_STATE_DONE)
+        answer_count(ctx, call);
+    else if (wake->outcome == LP_STATE_AWAY)
+        lp_job_error(call, INTERNAL, "nothing was counted: the state is away; call again");
+    else if (wake->outcome == LP_STATE_IN_DOUBT)
+        lp_job_error(call, INTERNAL, "the session's state broke off; it may have been counted");
+    else if (lp_span_to_u64(wake->state, &count))
+        write_count(call, wake->revision, count + 1);
+    else
+        lp_job_error(call, INTERNAL, "the session's state is no number");
 }
 
 /* --- notify --- */
@@ -166,9 +196,9 @@ static const struct lp_tool TOOLS[] = {
         .input_schema = NO_ARGUMENTS,
         .handler = {.run = whoami}},
     {.name = "counter",
-        .description = "Adds one to a number kept in this session's memory",
+        .description = "Adds one to a number kept in this session",
         .input_schema = NO_ARGUMENTS,
-        .handler = {.run = counter}},
+        .handler = {.run = counter, .wake = counter_goes_on}},
     {.name = "slow",
         .description = "Takes its time, with progress",
         .input_schema = "{\"type\":\"object\",\"properties\":{\"ms\":" WHOLE_NUMBER(

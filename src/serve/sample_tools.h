@@ -4,8 +4,6 @@
 
 #include "serve/server.h"
 
-enum { LP_SAMPLE_ROOM_BYTES = 8 }; /* what its tools keep in a session */
-
 /* What the tools know of the server. */
 struct lp_sample_self {
     struct lp_span name;

@@ -53,6 +53,7 @@ static int set_up(struct lp_server *server, const struct lp_server_args *args)
     lp_slab_init(&server->sessions, sizeof(struct lp_session), server->args.session_max);
     lp_map_init(&server->by_key);
     lp_list_init(&server->idle);
+    lp_list_init(&server->ready);
     lp_list_init(&server->finished);
     int err = lp_links_init(&server->links, server->shell, &server->timers, &LIMITS);
     return err ? err : copy_texts(server);
@@ -60,7 +61,7 @@ static int set_up(struct lp_server *server, const struct lp_server_args *args)
 
 int lp_server_new(const struct lp_server_args *args, struct lp_server **ret)
 {
-    if (args->path.len > LP_SERVER_PATH_MAX || args->session_room_bytes > LP_SERVER_ROOM_MAX)
+    if (args->path.len > LP_SERVER_PATH_MAX)
         return LP_ETOO_LONG;
     if (args->owner.len && !lp_owner_is_id(args->owner))
         return LP_ESYNTAX;
@@ -174,6 +175,7 @@ static void on_stop(struct lp_server *server)
 void lp_server_settle(struct lp_server *server, uint64_t mono_us)
 {
     server->now_us = server->links.now_us = mono_us;
+    lp_state_run_ready(server);
     lp_links_flush(&server->links);
     uint64_t next_us = lp_heap_next_us(&server->timers);
     if (next_us != server->timer_at_us) {

@@ -17,7 +17,7 @@ enum {
     LP_SERVER_PATH_MAX = 256,
     LP_SERVER_CONNECTIONS_MAX = 4096,
     LP_SERVER_BODY_MAX = 4 << 20,
-    LP_SERVER_ROOM_MAX = 4096,
+    LP_SERVER_STATE_MAX = 4096,            /* of the program, in each session */
     LP_SERVER_URI_MAX = 2048,              /* of a resource */
     LP_SERVER_SUBSCRIPTIONS_BYTES = 16384, /* of one session, all addresses together */
     LP_SERVER_SESSION_STREAMS = 256,       /* with calls in progress, of one session */
@@ -34,12 +34,25 @@ enum lp_wake_kind {
     LP_WAKE_TIME,    /* lp_job_wait: the time is over */
     LP_WAKE_REPLY,   /* lp_job_ask: the client has answered: result, or error */
     LP_WAKE_TIMEOUT, /* lp_job_ask: it has not, in time */
+    LP_WAKE_STATE,   /* lp_job_state_get, lp_job_state_set: see `outcome` */
 };
 
+/* What became of lp_job_state_get or lp_job_state_set. */
+enum lp_state_outcome {
+    LP_STATE_DONE,     /* read, or written */
+    LP_STATE_CHANGED,  /* not written: somebody else has, `state` and `revision` are what is now */
+    LP_STATE_AWAY,     /* nothing was done: what keeps the state cannot be asked just now */
+    LP_STATE_IN_DOUBT, /* it may have been written, or not: read it again */
+};
+
+/* Its spans live until `wake` returns. */
 struct lp_wake {
     enum lp_wake_kind kind;
     struct lp_span result; /* raw JSON; empty: an error was answered */
     struct lp_span error;
+    enum lp_state_outcome outcome;
+    struct lp_span state; /* after a read, or CHANGED; empty: nothing was written yet */
+    uint64_t revision;    /* of that state, or of the one that was just written; 0: there is none */
 };
 
 /* The program's part of a call. `run` begins it, `wake` goes on with it; each either answers (then
@@ -119,19 +132,18 @@ struct lp_server_args {
     enum lp_session_mode mode;
     struct lp_span owner; /* passes lp_owner_is_id; empty: ids are plain */
     enum lp_server_replay replay;
-    uint32_t session_max;        /* 0: LP_SERVER_SESSIONS */
-    uint32_t session_room_bytes; /* of the program in each session; at most LP_SERVER_ROOM_MAX */
-    uint64_t idle_us;            /* a session without a request; 0: 15 minutes */
-    uint64_t grace_us;           /* calls in progress after LP_EV_STOP; 0: 10 seconds */
-    uint32_t retry_ms;           /* after which a client comes again for a stream; 0: 1000 */
-    struct lp_span origins;      /* allowed ones, comma separated; empty: see serve/guard.h */
-    lp_bearer_fn bearer;         /* NULL: everybody */
+    uint32_t session_max;   /* 0: LP_SERVER_SESSIONS */
+    uint64_t idle_us;       /* a session without a request; 0: 15 minutes */
+    uint64_t grace_us;      /* calls in progress after LP_EV_STOP; 0: 10 seconds */
+    uint32_t retry_ms;      /* after which a client comes again for a stream; 0: 1000 */
+    struct lp_span origins; /* allowed ones, comma separated; empty: see serve/guard.h */
+    lp_bearer_fn bearer;    /* NULL: everybody */
     void *bearer_ctx;
     struct lp_span resource_metadata; /* its URL for the 401's challenge; empty: none */
     unsigned char seed[32];
 };
 
-/* Copies texts of `args` other than the offer. LP_ETOO_LONG: path or room; LP_ESYNTAX: the owner is
+/* Copies texts of `args` other than the offer. LP_ETOO_LONG: path; LP_ESYNTAX: the owner is
  * no owner id; LP_ENOMEM. */
 LP_MUST int lp_server_new(const struct lp_server_args *args, struct lp_server **ret);
 void lp_server_free(struct lp_server *server);

@@ -8,6 +8,7 @@
  *   rpc.c       JSON-RPC messages and batches
  *   offer.c     lists of what is offered, and which handler a request means
  *   job.c       calls in progress
+ *   state.c     the program's state of a session
  *   tell.c      what the program tells its clients
  *
  * A request object is one HTTP exchange. A channel is where the answers and events for one POST (or
@@ -40,6 +41,7 @@ enum {
 
 enum lp_request_state {
     LP_REQUEST_READING, /* the body is on its way */
+    LP_REQUEST_LOOKING, /* its session is being looked up */
     LP_REQUEST_WAITING, /* its channel gathers the answer */
     LP_REQUEST_SENDING, /* `out` is on its way */
     LP_REQUEST_STREAM,  /* its channel sends events */
@@ -64,6 +66,7 @@ struct lp_request {
     bool has_event_id;
     lp_id session; /* whose answer it gets; may be gone */
     lp_id channel;
+    struct lp_envelope env; /* of a POST, once its body is whole: spans of `in` */
     struct lp_buf in;
     struct lp_buf origin; /* of the page that asks, and is answered; empty: no page of another */
     struct lp_buf names;  /* of a preflight: the fields that may be sent */
@@ -77,6 +80,7 @@ struct lp_channel {
     lp_id request;   /* who carries it now; 0: nobody */
     uint32_t number; /* within the session; the standalone one has 0 */
     uint32_t open;   /* answers that are still to come, and 1 while its messages are read */
+    uint32_t brief;  /* of these, the ones that wait for state only: no reason for a stream */
     bool wants_sse;
     bool is_sse; /* it has begun as events; before, answers gather in `out` */
     bool keeps;  /* events have ids, and are kept for who comes again */
@@ -111,6 +115,10 @@ struct lp_job {
     struct lp_timer timer;
     bool is_asking;
     uint64_t nonce; /* of the question */
+    bool is_storing;
+    enum lp_state_outcome outcome; /* of what it has stored, while it is in `ready` */
+    uint64_t revision;             /* what it has written; 0: it has read */
+    struct lp_list ready;
 };
 
 struct lp_session {
@@ -120,7 +128,8 @@ struct lp_session {
     char text[LP_SESSION_ID_MAX];
     size_t text_len;
     const char *version;
-    void *room; /* the program's */
+    struct lp_buf state; /* the program's, by lp_job_state_set */
+    uint64_t revision;   /* of the state; 0: nothing was written yet */
     uint64_t used_us;
     uint32_t busy; /* channels that hold it; 0: it is in the idle list */
     uint32_t level;
@@ -144,6 +153,7 @@ struct lp_server {
     struct lp_slab sessions;
     struct lp_map by_key;
     struct lp_list idle;     /* sessions nobody uses just now, longest idle first */
+    struct lp_list ready;    /* calls whose state has been read or written */
     struct lp_list finished; /* channels, oldest first */
     uint32_t finished_count;
     size_t finished_bytes;
@@ -161,6 +171,11 @@ struct lp_server {
     bool stopped;
 };
 
+static inline bool lp_server_has_sessions(const struct lp_server *server)
+{
+    return server->args.mode != LP_SESSIONS_STATELESS;
+}
+
 /* --- http.c --- */
 
 extern const struct lp_message_ops lp_server_ops;
@@ -170,6 +185,19 @@ struct lp_request *lp_request_get(const struct lp_server *server, lp_id id);
 void lp_request_free(struct lp_server *server, struct lp_request *request);
 /* Time for a comment on its stream. */
 void lp_request_timer(struct lp_server *server, lp_id id);
+
+/* What a look-up says of a session. */
+enum lp_found {
+    LP_FOUND,
+    LP_NOT_FOUND,
+    LP_CANNOT_TELL, /* where sessions live cannot be asked just now (cases OWN-03) */
+    LP_NO_ROOM,     /* it is there, but this process has no room for one more */
+};
+
+/* Goes on with the request that lp_session_look_up was called for; one that is over meanwhile is
+ * ignored. `session` is NULL unless it was found. */
+void lp_request_found(
+    struct lp_server *server, lp_id id, enum lp_found found, struct lp_session *session);
 
 /* --- respond.c --- */
 
@@ -210,6 +238,9 @@ void lp_channel_attach(
     struct lp_server *server, struct lp_channel *channel, struct lp_request *request);
 /* Its request is over. Without a history that ends the channel and its calls. */
 void lp_channel_detach(struct lp_server *server, lp_id id);
+/* After its messages were read, or a call has gone on: what is still to come may take its time, and
+ * the client has to see that it is being worked on. */
+void lp_channel_settle(struct lp_server *server, lp_id id);
 /* Turns a POST's answer into events, when its client takes them. */
 void lp_channel_begin_sse(struct lp_server *server, struct lp_channel *channel);
 /* Sends one event, a JSON text; false: this client cannot get any, or there is no memory. */
@@ -229,9 +260,9 @@ void lp_channel_kill(struct lp_server *server, struct lp_channel *channel);
 
 /* A new session, an idle one pushed out when there are too many; NULL when all are busy. */
 struct lp_session *lp_session_new(struct lp_server *server, struct lp_key principal);
-/* The principal's session with that key, or NULL. */
-struct lp_session *lp_session_find(
-    struct lp_server *server, struct lp_key key, struct lp_key principal);
+/* Looks for the session that the request names by its key and principal: lp_request_found follows,
+ * before this returns or later. */
+void lp_session_look_up(struct lp_server *server, const struct lp_request *request);
 struct lp_session *lp_session_get(const struct lp_server *server, lp_id id);
 /* Ends it, with its streams and calls. */
 void lp_session_end(struct lp_server *server, struct lp_session *session);
@@ -295,8 +326,15 @@ void lp_job_cancel(const struct lp_message *message);
 void lp_job_reply(struct lp_server *server, const struct lp_message *message);
 /* Ends all calls with an error: the server stops. */
 void lp_job_end_all(struct lp_server *server);
+/* What it waited for is there: its handler goes on. */
+void lp_job_wake(struct lp_job *call, const struct lp_wake *wake);
 /* The timer of a call has fired. */
 void lp_job_timer(struct lp_server *server, lp_id id);
+
+/* --- state.c --- */
+
+/* Wakes the calls in server->ready, and those that get there meanwhile. */
+void lp_state_run_ready(struct lp_server *server);
 
 /* --- tell.c --- */
 

@@ -3,8 +3,6 @@
  * The random bits of a session's id are its key (serve/session_id.h). A session is either busy (a
  * call or its GET stream holds it) or in the idle list, whose front is the one to go when there are
  * too many or its time is over. Invariant: busy is 0 exactly when it is in that list. */
-#include <stdlib.h>
-
 #include "base/error.h"
 #include "serve/server_priv.h"
 
@@ -26,15 +24,13 @@ static bool make_room(struct lp_server *server)
 
 static bool fill(struct lp_server *server, struct lp_session *session)
 {
-    uint32_t room_bytes = server->args.session_room_bytes;
     lp_list_init(&session->idle);
     lp_list_init(&session->channels);
     lp_buf_init(&session->subscriptions, LP_SERVER_SUBSCRIPTIONS_BYTES);
+    lp_buf_init(&session->state, LP_SERVER_STATE_MAX);
     lp_entropy_bytes(&server->entropy, (unsigned char *)&session->key, sizeof session->key);
     session->text_len = lp_session_id_mint(server->args.owner, &session->key, session->text);
-    session->room = room_bytes ? calloc(1, room_bytes) : NULL;
-    return (session->room || !room_bytes) &&
-        lp_map_put(&server->by_key, session->key, session->id) == LP_OK;
+    return lp_map_put(&server->by_key, session->key, session->id) == LP_OK;
 }
 
 struct lp_session *lp_session_new(struct lp_server *server, struct lp_key principal)
@@ -48,7 +44,6 @@ struct lp_session *lp_session_new(struct lp_server *server, struct lp_key princi
     session->id = id;
     session->principal = principal;
     if (!fill(server, session)) {
-        free(session->room);
         lp_slab_free(&server->sessions, id);
         return NULL;
     }
@@ -57,11 +52,17 @@ struct lp_session *lp_session_new(struct lp_server *server, struct lp_key princi
     return session;
 }
 
-struct lp_session *lp_session_find(
-    struct lp_server *server, struct lp_key key, struct lp_key principal)
+/* The session of this process with that key; NULL: there is none, or it is another principal's. */
+static struct lp_session *find(struct lp_server *server, const struct lp_request *r)
 {
-    struct lp_session *session = lp_session_get(server, lp_map_get(&server->by_key, key));
-    return session && lp_key_eq(session->principal, principal) ? session : NULL;
+    struct lp_session *session = lp_session_get(server, lp_map_get(&server->by_key, r->key));
+    return session && lp_key_eq(session->principal, r->principal) ? session : NULL;
+}
+
+void lp_session_look_up(struct lp_server *server, const struct lp_request *r)
+{
+    struct lp_session *session = find(server, r);
+    lp_request_found(server, r->id, session ? LP_FOUND : LP_NOT_FOUND, session);
 }
 
 void lp_session_hold(struct lp_server *server, struct lp_session *session)
@@ -93,7 +94,7 @@ void lp_session_end(struct lp_server *server, struct lp_session *session)
             server, LP_CONTAINER(session->channels.next, struct lp_channel, of_session));
     lp_list_remove(&session->idle);
     lp_buf_release(&session->subscriptions);
-    free(session->room);
+    lp_buf_release(&session->state);
     lp_slab_free(&server->sessions, session->id);
 }
 

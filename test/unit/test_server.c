@@ -457,7 +457,7 @@ static void arguments_have_limits(void **state)
     struct lp_server *server = NULL;
     static char text[70000];
     memset(text, 't', sizeof text);
-    struct lp_server_args args = {.offer = &offer, .session_room_bytes = LP_SERVER_ROOM_MAX + 1};
+    struct lp_server_args args = {.offer = &offer, .path = lp_span(text, LP_SERVER_PATH_MAX + 1)};
     assert_int_equal(lp_server_new(&args, &server), LP_ETOO_LONG);
     args = (struct lp_server_args){.offer = &offer, .instructions = lp_span(text, sizeof text)};
     assert_int_equal(lp_server_new(&args, &server), LP_ENOMEM);

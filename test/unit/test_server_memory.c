@@ -155,7 +155,7 @@ static void every_allocation_may_fail(void **state)
     long n = 0;
     for (; was_needed; n++) {
         struct world w;
-        start_server(&w, &offer, (struct lp_server_args){.session_room_bytes = 8});
+        start_server(&w, &offer, (struct lp_server_args){0});
         struct story s = {.world = &w, .left = n, .accept = "application/json, text/event-stream"};
         failed = 0;
         tell_story(&s);
