@@ -192,6 +192,18 @@ int lp_conf_parse_replica(
     return LP_ESYNTAX;
 }
 
+/* Beyond what a replica's URL may have, it must be one that wire/uri can read. */
+int lp_conf_parse_public(char *text, size_t len)
+{
+    struct lp_conf_address address;
+    struct lp_span path = {NULL, 0};
+    struct lp_uri uri;
+    int err = lp_conf_parse_replica(text, len, &address, &path);
+    if (err || address.is_unix)
+        return LP_ESYNTAX;
+    return lp_uri_parse(lp_span(text, len), &uri);
+}
+
 int lp_conf_parse_origin(char *text, size_t len)
 {
     struct lp_span all = lp_span(text, len);

@@ -73,6 +73,9 @@ struct lp_conf_server {
     const struct lp_span *origins; /* allowed Origins; "*": any. Default: on loopback, loopback
                                       origins; elsewhere an Origin equal to Host */
     uint32_t origin_count;
+    const struct lp_span *public_urls; /* as clients write the MCP path's URL: http or https, host
+                                          in lower case, no query; the first is the fallback */
+    uint32_t public_url_count;
     const struct lp_conf_dialect *lost_dialects;
     uint32_t lost_dialect_count;
     const struct lp_span *plain_404_agents; /* default {"Go-http-client/"} */

@@ -51,6 +51,7 @@ enum lp_conf_type {
     LP_TYPE_LISTENS, /* from here on lists; one value without brackets is a list of one */
     LP_TYPE_HOSTS,
     LP_TYPE_ORIGINS,
+    LP_TYPE_PUBLIC_URLS,
     LP_TYPE_AGENTS,
     LP_TYPE_REPLICAS,
     LP_TYPE_PEERS,
@@ -171,6 +172,7 @@ LP_MUST int lp_conf_parse_listen(char *text, size_t len, struct lp_conf_address 
 LP_MUST int lp_conf_parse_replica(
     char *text, size_t len, struct lp_conf_address *ret, struct lp_span *ret_path);
 LP_MUST int lp_conf_parse_origin(char *text, size_t len);
+LP_MUST int lp_conf_parse_public(char *text, size_t len);
 bool lp_conf_is_host(struct lp_span text); /* a name or address, with or without ":port" */
 bool lp_conf_is_path(struct lp_span text);
 bool lp_conf_is_name(struct lp_span text);

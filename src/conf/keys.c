@@ -350,6 +350,21 @@ static const struct lp_conf_key KEYS[] = {
                      "Limpet answers CORS preflights itself, and says with every answer that "
                      "the page may read it; without it OPTIONS goes to a replica, and what the "
                      "replica says of CORS is passed on."},
+    {.name = "public_url",
+        .flag = "--public-url",
+        .arg = "URL",
+        .type = LP_TYPE_PUBLIC_URLS,
+        .max = 64,
+        AT_SERVER(public_urls),
+        .help = "The MCP URL that clients use; may be given again",
+        .paragraph = "The URL, or a list of URLs, by which clients know this server, like "
+                     "https://mcp.example/mcp. It is for servers that ask for a login: a replica "
+                     "knows itself by another address, and clients refuse metadata that name "
+                     "another one than they use. With it, resource_metadata in WWW-Authenticate "
+                     "and resource in the document at /.well-known/oauth-protected-resource are "
+                     "rewritten to the URL whose name is that of the Host header, or to the first. "
+                     "The names are also what hosts is without being given, beside the loopback "
+                     "names on a loopback listener. A session may be used under any of them."},
     {.name = "timeouts.request",
         .arg = "DURATION",
         .type = LP_TYPE_DURATION,
@@ -512,7 +527,6 @@ static const struct lp_conf_key KEYS[] = {
         .paragraph = "The message or body. Must be there."},
     {.name = "discover", .type = LP_TYPE_LATER, .scope = LP_SCOPE_SERVER},
     {.name = "pass", .type = LP_TYPE_LATER, .scope = LP_SCOPE_SERVER},
-    {.name = "public_url", .type = LP_TYPE_LATER, .scope = LP_SCOPE_SERVER},
     {.name = "store", .type = LP_TYPE_LATER, .scope = LP_SCOPE_TOP},
 };
 

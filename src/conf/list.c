@@ -19,6 +19,7 @@ SAME_PLACE(struct lp_conf_server, replicas, replica_count);
 SAME_PLACE(struct lp_conf_server, peers, peer_count);
 SAME_PLACE(struct lp_conf_server, hosts, host_count);
 SAME_PLACE(struct lp_conf_server, origins, origin_count);
+SAME_PLACE(struct lp_conf_server, public_urls, public_url_count);
 SAME_PLACE(struct lp_conf_server, lost_dialects, lost_dialect_count);
 SAME_PLACE(struct lp_conf_server, plain_404_agents, plain_404_agent_count);
 

@@ -134,6 +134,7 @@ static void put_scalar(struct printer *p, const struct lp_conf_key *row, const v
     case LP_TYPE_PATH:
     case LP_TYPE_HOSTS:
     case LP_TYPE_ORIGINS:
+    case LP_TYPE_PUBLIC_URLS:
     case LP_TYPE_AGENTS:
         put_text(p, *(const struct lp_span *)field);
         break;

@@ -239,6 +239,16 @@ static void read_origin(struct lp_conf_reader *reader, void *field, struct lp_co
         *(struct lp_span *)field = lp_span(text, value->text.len);
 }
 
+static void read_public(struct lp_conf_reader *reader, void *field, struct lp_conf_value *value)
+{
+    char *text = keep_text(reader, value);
+    if (text && lp_conf_parse_public(text, value->text.len))
+        lp_conf_refuse(&reader->problems, value,
+            "is not a URL that clients could use; use https://host/path, without query");
+    else if (text)
+        *(struct lp_span *)field = lp_span(text, value->text.len);
+}
+
 static void read_admin(struct lp_conf_reader *reader, void *field, struct lp_conf_value *value)
 {
     read_listen(reader, field, value);
@@ -313,6 +323,9 @@ static void read_scalar(struct lp_conf_reader *reader, const struct lp_conf_key 
     case LP_TYPE_ORIGINS:
         read_origin(reader, field, value);
         break;
+    case LP_TYPE_PUBLIC_URLS:
+        read_public(reader, field, value);
+        break;
     case LP_TYPE_REPLICAS:
     case LP_TYPE_URL:
         read_url(reader, field, value);
@@ -353,6 +366,8 @@ static const char *form_of(enum lp_conf_type type)
         return "a host like app.example.com";
     case LP_TYPE_ORIGINS:
         return "an origin like https://app.example.com";
+    case LP_TYPE_PUBLIC_URLS:
+        return "a URL like https://mcp.example.com/mcp";
     default:
         return "one word or text";
     }

@@ -37,10 +37,18 @@ static struct lp_span methods_of(const struct lp_exchange *x)
 {
     if (x->id_is_sse)
         return LP_SPAN("POST");
+    if (x->door == LP_DOOR_METADATA)
+        return LP_SPAN("GET, OPTIONS");
     return x->door == LP_DOOR_SSE ? LP_SPAN("GET") : LP_SPAN("GET, POST, DELETE");
 }
 
-static void add_fields(struct lp_engine *e, const struct lp_exchange *x, enum lp_reason reason)
+static struct lp_span challenge_of(struct lp_engine *e, struct lp_exchange *x)
+{
+    struct lp_span learnt = lp_span(x->server->challenge, x->server->challenge_len);
+    return learnt.len ? lp_metadata_challenge(e, x, learnt) : LP_SPAN("Bearer");
+}
+
+static void add_fields(struct lp_engine *e, struct lp_exchange *x, enum lp_reason reason)
 {
     int status = lp_reason_info(reason)->http_status;
     e->out_head->field_count = 0;
@@ -53,9 +61,7 @@ static void add_fields(struct lp_engine *e, const struct lp_exchange *x, enum lp
     /* The server's own challenge may be none, or too long to keep; a bare one makes a client ask as
      * well. */
     if (reason == LP_REASON_challenged)
-        (void)!lp_head_add(e->out_head, LP_FIELD_WWW_AUTHENTICATE,
-            x->server->challenge_len ? lp_span(x->server->challenge, x->server->challenge_len)
-                                     : LP_SPAN("Bearer"));
+        (void)!lp_head_add(e->out_head, LP_FIELD_WWW_AUTHENTICATE, challenge_of(e, x));
 }
 
 static bool wants_plain(const struct lp_exchange *x, enum lp_reason reason)

@@ -2,6 +2,7 @@
  * listener; what gives it away is the name it used (DNS rebinding) or the Origin it must send. */
 #include "gate/doorkeeper.h"
 
+#include "gate/public.h"
 #include "wire/uri.h"
 
 bool lp_doorkeeper_is_loopback_name(struct lp_span host)
@@ -38,6 +39,10 @@ static bool host_is_allowed(
         return false;
     if (conf->host_count)
         return host_in_list(conf, host, &parsed);
+    if (conf->public_url_count && lp_public_has_host(conf, host))
+        return true;
+    if (conf->public_url_count && !is_loopback)
+        return false;
     return !is_loopback || lp_doorkeeper_is_loopback_name(parsed.host);
 }
 

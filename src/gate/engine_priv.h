@@ -15,6 +15,7 @@
  *   cookies.c   cookies of replicas, kept for a session (cookie_jar)
  *   peers.c     what a sidecar does beside: owner ids, hop marks, requests for other owners
  *   seal.c      the id of a new session
+ *   metadata.c  where to log in: well-known places, challenges, public names
  *   home.c      sessions by home, mail between engines
  *   trace.c     trace context
  *   pool.c      kept connections, health checks */
@@ -52,6 +53,7 @@ enum {
     LP_SPARES_MAX = 64,
     LP_SPARE_BYTES_MAX = 4096,
     LP_CHALLENGE_MAX = 512,
+    LP_METADATA_MAX = 65536,                     /* of a document whose resource is rewritten */
     LP_ID_ECHO_MAX = 60000,                      /* a longer JSON-RPC id is not said back: null */
     LP_MAIL_TEXT_MAX = LP_JAR_SESSION_BYTES_MAX, /* the longest that a letter may carry */
 };
@@ -82,6 +84,7 @@ struct lp_server_state {
     bool challenges;
     char challenge[LP_CHALLENGE_MAX]; /* WWW-Authenticate of the last 401 */
     size_t challenge_len;
+    bool complained; /* that its challenges name an address which clients do not use */
 };
 
 /* A message head that outlives its codec: everything copied into the exchange's arena. */
@@ -143,7 +146,7 @@ struct lp_exchange {
     bool is_standalone;       /* ... without Last-Event-ID */
     struct lp_span client_id; /* the session id as the client sent it */
     struct lp_ticket ticket;
-    struct lp_span target; /* old SSE: path and query at the replica */
+    struct lp_span target; /* path and query at the replica, where the leg does not tell them */
     struct lp_span asked;  /* path and query as the client asked */
 
     /* of a sidecar */
@@ -449,6 +452,18 @@ LP_MUST int lp_peer_mint(struct lp_engine *e, struct lp_exchange *x, enum lp_tic
     struct lp_span inner, struct lp_span *ret_text);
 /* The fields that only a peer gets: the client's session id as it is, and the hop mark. */
 void lp_peer_add_fields(struct lp_engine *e, struct lp_exchange *x, struct lp_head *head);
+
+/* metadata.c: of requests at a well-known place */
+/* Where a replica has what was asked for; `path` is its MCP path. */
+struct lp_span lp_metadata_target(struct lp_exchange *x, struct lp_span path);
+/* True: the replica is asked at the place alone, and this answer is forgotten. */
+bool lp_metadata_ask_again(struct lp_engine *e, struct lp_exchange *x, uint16_t status);
+/* The answer's body is held and then rewritten. */
+bool lp_metadata_is_held(const struct lp_exchange *x, uint16_t status);
+void lp_metadata_rewrite(struct lp_exchange *x);
+/* A challenge as the client gets it, of any answer; valid as long as the exchange. */
+struct lp_span lp_metadata_challenge(
+    struct lp_engine *e, struct lp_exchange *x, struct lp_span challenge);
 
 /* seal.c */
 /* The id of a new session at the leg's replica, with x->cookies if they fit. The text is in the

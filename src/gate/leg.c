@@ -120,6 +120,8 @@ static void copy_fields(struct lp_head *head, const struct lp_exchange *x)
 
 static struct lp_span accept_for(const struct lp_exchange *x)
 {
+    if (x->door == LP_DOOR_METADATA)
+        return LP_SPAN("application/json");
     if (x->request.method == LP_METHOD_GET)
         return LP_SPAN("text/event-stream");
     return LP_SPAN("application/json, text/event-stream");
@@ -186,6 +188,8 @@ static struct lp_span target_of(struct lp_exchange *x)
         return x->target;
     struct lp_span path = x->door == LP_DOOR_SSE || x->is_old_sse ? x->server->conf->sse_upstream
                                                                   : lp_leg_replica(x)->conf->path;
+    if (x->door == LP_DOOR_METADATA)
+        return lp_metadata_target(x, path);
     if (!x->request.query.ptr)
         return path;
     size_t len = path.len + 1 + x->request.query.len;

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "gate/doorkeeper.h"
 #include "gate/engine_priv.h"
+#include "gate/public.h"
 
 /* Fields of which two different values could be read in two ways. */
 static bool is_singleton(enum lp_field_id id)
@@ -38,10 +39,25 @@ static enum lp_reason check_singletons(const struct lp_kept_head *head)
     return reason;
 }
 
+/* Whose metadata that is: a public URL says so, else the path behind the place; the place alone is
+ * that of the only server. */
+static struct lp_server_state *find_described(
+    struct lp_engine *e, struct lp_span host, struct lp_span suffix)
+{
+    for (uint32_t i = 0; i < e->conf->server_count; i++)
+        if (lp_public_has_path(e->servers[i].conf, host, suffix))
+            return &e->servers[i];
+    for (uint32_t i = 0; i < e->conf->server_count; i++)
+        if (lp_span_eq(e->servers[i].conf->path, suffix))
+            return &e->servers[i];
+    return suffix.len == 0 && e->conf->server_count == 1 ? &e->servers[0] : NULL;
+}
+
 /* The server entry and the door behind a path; NULL when there is none. */
 static struct lp_server_state *find_server(
-    struct lp_engine *e, struct lp_span path, enum lp_door *ret_door)
+    struct lp_engine *e, struct lp_span host, struct lp_span path, enum lp_door *ret_door)
 {
+    struct lp_span place, suffix;
     for (uint32_t i = 0; i < e->conf->server_count; i++) {
         const struct lp_conf_server *conf = e->servers[i].conf;
         bool is_mcp = lp_span_eq(path, conf->path);
@@ -50,7 +66,8 @@ static struct lp_server_state *find_server(
         *ret_door = is_mcp ? LP_DOOR_MCP : LP_DOOR_SSE;
         return &e->servers[i];
     }
-    return NULL;
+    *ret_door = LP_DOOR_METADATA;
+    return lp_public_split(path, &place, &suffix) ? find_described(e, host, suffix) : NULL;
 }
 
 /* The authority of an absolute-form target. */
@@ -74,7 +91,7 @@ static enum lp_reason find_way(struct lp_engine *e, struct lp_exchange *x)
     x->request.path = target.path;
     x->request.query = target.query;
     x->record.path = target.path;
-    x->server = find_server(e, target.path, &x->door);
+    x->server = find_server(e, x->host, target.path, &x->door);
     if (!x->server)
         return LP_REASON_unknown_path;
     x->record.server = x->server->conf->name;
@@ -263,7 +280,7 @@ static enum lp_reason judge_head(
     if (head->method == LP_METHOD_POST &&
         !is_json(lp_kept_value(&x->request, LP_FIELD_CONTENT_TYPE)))
         return LP_REASON_bad_media_type;
-    return read_id(e, x);
+    return x->door == LP_DOOR_METADATA ? LP_REASON_none : read_id(e, x);
 }
 
 /* A small body that is on its way is read first, for the id that the refusal has to carry. */
@@ -377,7 +394,7 @@ void lp_request_head(struct lp_engine *e, struct lp_stream s, const struct lp_he
         return;
     }
     lp_link_set_stalled(&e->links, s, x->server->conf->stalled_ms * 1000);
-    x->is_stream_get = head->method == LP_METHOD_GET;
+    x->is_stream_get = head->method == LP_METHOD_GET && x->door != LP_DOOR_METADATA;
     x->is_standalone = x->is_stream_get && !lp_kept_value(&x->request, LP_FIELD_LAST_EVENT_ID).ptr;
     if (!is_settled_by_head(e, x, head) && head->expect_continue && head->body != LP_BODY_NONE)
         lp_link_continue(&e->links, s);

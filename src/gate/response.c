@@ -58,9 +58,9 @@ static bool is_dropped(const struct lp_exchange *x, const struct lp_field *field
         (field->id == LP_FIELD_CACHE_CONTROL || field->id == LP_FIELD_X_ACCEL_BUFFERING);
 }
 
-static void copy_fields(
-    struct lp_head *head, const struct lp_exchange *x, const struct lp_kept_head *from)
+static void copy_fields(struct lp_engine *e, struct lp_exchange *x, const struct lp_kept_head *from)
 {
+    struct lp_head *head = e->out_head;
     bool has_connection = lp_kept_value(from, LP_FIELD_CONNECTION).ptr != NULL;
     for (uint32_t i = 0; i < from->field_count; i++) {
         const struct lp_field *field = &from->fields[i];
@@ -68,7 +68,10 @@ static void copy_fields(
             continue;
         if (has_connection && lp_kept_is_named_by_connection(from, field->name))
             continue;
-        head->fields[head->field_count++] = *field;
+        struct lp_field *shown = &head->fields[head->field_count++];
+        *shown = *field;
+        if (field->id == LP_FIELD_WWW_AUTHENTICATE)
+            shown->value = lp_metadata_challenge(e, x, field->value);
     }
 }
 
@@ -93,7 +96,7 @@ static void pass_head(struct lp_engine *e, struct lp_exchange *x, const struct l
     head->status = from->status;
     head->reason = from->reason;
     head->field_count = 0;
-    copy_fields(head, x, from);
+    copy_fields(e, x, from);
     frame_body(head, x, from);
     if (ticket.len)
         (void)!lp_head_add(head, LP_FIELD_MCP_SESSION_ID, ticket);
@@ -101,7 +104,8 @@ static void pass_head(struct lp_engine *e, struct lp_exchange *x, const struct l
         (void)!lp_head_add(head, LP_FIELD_CACHE_CONTROL, LP_SPAN("no-cache, no-transform"));
         (void)!lp_head_add(head, LP_FIELD_X_ACCEL_BUFFERING, LP_SPAN("no"));
     }
-    if (from->status == 405 && !lp_kept_value(from, LP_FIELD_ALLOW).ptr)
+    if (from->status == 405 && x->door != LP_DOOR_METADATA &&
+        !lp_kept_value(from, LP_FIELD_ALLOW).ptr)
         (void)!lp_head_add(head, LP_FIELD_ALLOW, LP_SPAN("POST, DELETE"));
     lp_page_add_fields(x, from, head);
     lp_exchange_set_phase(x, LP_PHASE_RELAYING);
@@ -282,7 +286,7 @@ static void learn(struct lp_engine *e, struct lp_exchange *x, const struct lp_ke
         learn_keep_alive(r, keep_alive);
     /* Only who came without credentials was asked for them; and a bad token's challenge may name
      * it. */
-    if (from->status == 401 && !has_credential(x))
+    if (from->status == 401 && !has_credential(x) && x->door != LP_DOOR_METADATA)
         learn_challenge(e, x->server, from);
     x->record.first_byte_us = e->mono_us - x->begun_us;
     lp_metrics_first_byte(&e->metrics, x->record.first_byte_us);
@@ -311,13 +315,16 @@ static bool must_be_judged(const struct lp_exchange *x, uint16_t status)
 static bool is_missing_id(const struct lp_exchange *x, uint16_t status)
 {
     return status == 400 && x->verdict.kind == LP_VERDICT_ANY && x->era == LP_ERA_LEGACY &&
-        x->request.method != LP_METHOD_OPTIONS && x->server->mints_ids != LP_NO;
+        x->door != LP_DOOR_METADATA && x->request.method != LP_METHOD_OPTIONS &&
+        x->server->mints_ids != LP_NO;
 }
 
 static void begin_judging(struct lp_engine *e, struct lp_exchange *x, const struct lp_head *head)
 {
     lp_exchange_set_phase(x, LP_PHASE_JUDGING);
     x->answer = lp_arena_alloc(&x->arena, sizeof *x->answer);
+    if (x->door == LP_DOOR_METADATA)
+        x->held.max = LP_METADATA_MAX;
     if (!x->answer || lp_head_keep(x, head, x->answer))
         lp_answer(e, x, LP_REASON_out_of_memory, NULL);
 }
@@ -334,7 +341,9 @@ void lp_response_head(struct lp_engine *e, struct lp_exchange *x, const struct l
     }
     learn(e, x, &from);
     lp_cookies_take(e, x, &from);
-    if (must_be_judged(x, head->status)) {
+    if (x->door == LP_DOOR_METADATA && lp_metadata_ask_again(e, x, head->status))
+        return;
+    if (must_be_judged(x, head->status) || lp_metadata_is_held(x, head->status)) {
         lp_engine_arm(e, &x->timer, e->mono_us + x->server->conf->sse_post_ms * 1000);
         begin_judging(e, x, head);
         return;
@@ -431,8 +440,12 @@ static void judge(struct lp_engine *e, struct lp_exchange *x)
         extra[i] = (struct lp_dialect){conf->lost_dialects[i].status, conf->lost_dialects[i].code,
             conf->lost_dialects[i].text};
     lp_heap_cancel(&e->timers, &x->timer);
-    if (lp_dialect_is_lost(
-            x->answer->status, lp_buf_span(&x->held), x->answer_done, extra, count)) {
+    if (x->door == LP_DOOR_METADATA) {
+        if (x->answer_done)
+            lp_metadata_rewrite(x);
+        pass_judged(e, x);
+    } else if (lp_dialect_is_lost(
+                   x->answer->status, lp_buf_span(&x->held), x->answer_done, extra, count)) {
         lp_home_ended(e, x->ticket.key);
         lp_answer(e, x, LP_REASON_session_lost, NULL);
     } else if (x->answer->status == 409 && x->is_standalone && x->answer_done) {

@@ -110,8 +110,11 @@ static struct lp_verdict without_id(
 
 static struct lp_verdict judge(const struct lp_route_facts *facts, const struct lp_route_view *view)
 {
-    if (facts->method == LP_METHOD_OPTIONS)
+    if (facts->method == LP_METHOD_OPTIONS ||
+        (facts->door == LP_DOOR_METADATA && facts->method == LP_METHOD_GET))
         return go(LP_VERDICT_ANY, view);
+    if (facts->door == LP_DOOR_METADATA)
+        return answer(LP_REASON_method_not_allowed);
     if (facts->method != LP_METHOD_GET && facts->method != LP_METHOD_POST &&
         facts->method != LP_METHOD_DELETE)
         return answer(LP_REASON_method_not_allowed);
@@ -133,8 +136,8 @@ static struct lp_verdict judge(const struct lp_route_facts *facts, const struct 
 struct lp_verdict lp_route(const struct lp_route_facts *facts, const struct lp_route_view *view)
 {
     struct lp_verdict verdict = judge(facts, view);
-    bool lasts = facts->method == LP_METHOD_GET || facts->is_listen ||
-        verdict.kind == LP_VERDICT_NEW_SESSION;
+    bool is_stream = facts->method == LP_METHOD_GET && facts->door != LP_DOOR_METADATA;
+    bool lasts = is_stream || facts->is_listen || verdict.kind == LP_VERDICT_NEW_SESSION;
     bool is_answered = verdict.kind == LP_VERDICT_ANSWER || verdict.kind == LP_VERDICT_REPLAY;
     return view->stopping && lasts && !is_answered ? answer(LP_REASON_stopping) : verdict;
 }

@@ -21,8 +21,9 @@ enum lp_id_state {
 
 /* Which door of the server entry the request came through. */
 enum lp_door {
-    LP_DOOR_MCP, /* the MCP path: Streamable HTTP, modern */
-    LP_DOOR_SSE, /* the old-SSE path, and not the MCP path too */
+    LP_DOOR_MCP,      /* the MCP path: Streamable HTTP, modern */
+    LP_DOOR_SSE,      /* the old-SSE path, and not the MCP path too */
+    LP_DOOR_METADATA, /* a well-known place of the server: no session, no token */
 };
 
 enum lp_replica_state { LP_REPLICA_UP, LP_REPLICA_DOUBT, LP_REPLICA_GONE, LP_REPLICA_DRAINING };

@@ -20,6 +20,14 @@
     HEAD,    MCP, LEGACY, 0,0,0, NONE, 0, 0, UP, 0, 1, 0, YES, 0, ANSWER, method_not_allowed) \
   X("an unknown method is refused", \
     OTHER,   MCP, LEGACY, 0,0,0, NONE, 0, 0, UP, 0, 1, 0, YES, 0, ANSWER, method_not_allowed) \
+  X("metadata comes from any replica", \
+    GET,     METADATA, LEGACY, 0,0,0, NONE, 0, 0, UP, 0, 1, 1, YES, 1, ANY, none) \
+  X("metadata with all replicas gone", \
+    GET,     METADATA, LEGACY, 0,0,0, NONE, 0, 0, UP, 0, 0, 0, YES, 0, ANSWER, no_replica_up) \
+  X("a preflight for metadata", \
+    OPTIONS, METADATA, LEGACY, 0,0,0, NONE, 0, 0, UP, 0, 1, 0, YES, 0, ANY, none) \
+  X("nothing is posted to metadata", \
+    POST,    METADATA, LEGACY, 1,0,0, NONE, 0, 0, UP, 0, 1, 0, YES, 0, ANSWER, method_not_allowed) \
   X("modern goes to any replica", \
     POST, MCP, MODERN, 0,0,0, NONE, 0, 0, UP, 0, 1, 0, YES, 0, ANY, none) \
   X("modern ignores a session id", \

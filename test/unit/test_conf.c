@@ -325,13 +325,21 @@ static const struct mistake MISTAKES[] = {
            "3: <<: merge keys are not read; server keys at the top level are every server's "
            "default\n"},
     /* words of a later release */
-    {REPLICA "store: {sqlite: /a}\ndiscover: {dns: a}\npass: []\n"
-             "public_url: http://a\n",
-        {0},
+    {REPLICA "store: {sqlite: /a}\ndiscover: {dns: a}\npass: []\n", {0},
         AT "2: store: comes with a later release; take the key out\n" AT
            "3: discover: comes with a later release; take the key out\n" AT
-           "4: pass: comes with a later release; take the key out\n" AT
-           "5: public_url: comes with a later release; take the key out\n"},
+           "4: pass: comes with a later release; take the key out\n"},
+    {REPLICA "public_url: [\"https://a.example/mcp\", \"https://a.example/mcp?x=1\", a.example,\n"
+             "\"unix:/a:/b\", {}]\n",
+        {0},
+        AT
+        "2: public_url[1]: \"https://a.example/mcp?x=1\" is not a URL that clients could use; use "
+        "https://host/path, without query\n" AT
+        "2: public_url[2]: \"a.example\" is not a URL that clients could use; use "
+        "https://host/path, without query\n" AT
+        "3: public_url[3]: \"unix:/a:/b\" is not a URL that clients could use; use "
+        "https://host/path, without query\n" AT
+        "3: public_url[4]: takes a URL like https://mcp.example.com/mcp, not a mapping of keys\n"},
     {REPLICA "on_owner_lost: recover\n", {0},
         AT "2: on_owner_lost: \"recover\" comes with a later release; use not_found\n"},
     /* values */
