@@ -17,6 +17,7 @@ struct settings {
     uint16_t port;
     const char *name;
     const char *path;
+    const char *sse_path; /* NULL: nowhere */
     uint32_t sessions;
     enum lp_session_mode mode;
     enum lp_server_replay replay;
@@ -40,6 +41,7 @@ static int start_sample(struct replica *r, const struct settings *settings)
     struct lp_sample_args args = {.shell = lp_loop_shell(r->loop),
         .name = lp_span_str(settings->name),
         .path = lp_span_str(settings->path),
+        .sse_path = lp_span_str(settings->sse_path),
         .mode = settings->mode,
         .owner = lp_owner_span(&settings->owner),
         .replay = settings->replay,
@@ -92,6 +94,9 @@ static int serve(const struct settings *settings)
     if (status == LP_EXIT_OK) {
         printf("replica %s is listening on http://%s%s\n", settings->name,
             lp_listener_text(r.listener), settings->path);
+        if (settings->sse_path)
+            printf("  and for HTTP+SSE of 2024-11-05 on http://%s%s\n",
+                lp_listener_text(r.listener), settings->sse_path);
         fflush(stdout);
         lp_loop_run(r.loop);
     }
@@ -109,17 +114,24 @@ static bool is_path(struct lp_span path)
     return is_fine;
 }
 
+static int check_path(const char *flag, const char *path)
+{
+    if (is_path(lp_span_str(path)))
+        return LP_EXIT_OK;
+    return lp_app_fail(LP_EXIT_USAGE,
+        "%s: \"%s\" is no path; it begins with / and has up to 256 characters", flag, path);
+}
+
 static int check(const struct settings *settings)
 {
     struct lp_span name = lp_span_str(settings->name);
     if (!lp_field_is_token(name) || name.len > LP_SAMPLE_NAME_MAX)
         return lp_app_fail(LP_EXIT_USAGE,
             "--name: \"%s\" is no name; use up to 64 letters, digits, - . _", settings->name);
-    if (!is_path(lp_span_str(settings->path)))
-        return lp_app_fail(LP_EXIT_USAGE,
-            "--path: \"%s\" is no path; it begins with / and has up to 256 characters",
-            settings->path);
-    return LP_EXIT_OK;
+    int status = check_path("--path", settings->path);
+    if (status == LP_EXIT_OK && settings->sse_path)
+        status = check_path("--sse-path", settings->sse_path);
+    return status;
 }
 
 static int read_mode(const char *session, enum lp_session_mode *ret_mode)
@@ -176,6 +188,9 @@ struct session_flags {
 static int read_session_flags(struct settings *settings, const struct session_flags *flags)
 {
     int status = read_mode(flags->session, &settings->mode);
+    if (status == LP_EXIT_OK && settings->sse_path && settings->mode != LP_SESSIONS_LOCAL)
+        status = lp_app_fail(LP_EXIT_USAGE,
+            "--sse-path: the streams of HTTP+SSE are sessions; it needs --session local");
     if (status == LP_EXIT_OK)
         status = read_owner(flags->owner, flags->from_hostname, &settings->owner);
     if (status == LP_EXIT_OK && flags->replay)
@@ -192,10 +207,11 @@ static int run(int argc, const char *const *argv)
     const char *words[LP_WORDS_MAX + 1];
     const struct lp_option options[] = {{"--listen", &listen, NULL, NULL},
         {"--name", &settings.name, NULL, NULL}, {"--path", &settings.path, NULL, NULL},
-        {"--sessions", &sessions, NULL, NULL}, {"--session", &flags.session, NULL, NULL},
-        {"--owner", &flags.owner, NULL, NULL}, {"--replay", &flags.replay, NULL, NULL},
+        {"--sse-path", &settings.sse_path, NULL, NULL}, {"--sessions", &sessions, NULL, NULL},
+        {"--session", &flags.session, NULL, NULL}, {"--owner", &flags.owner, NULL, NULL},
+        {"--replay", &flags.replay, NULL, NULL},
         {"--owner-from-hostname", NULL, &flags.from_hostname, NULL}};
-    int status = lp_options_read(options, 8, argc, argv, words);
+    int status = lp_options_read(options, sizeof options / sizeof *options, argc, argv, words);
     if (status == LP_EXIT_OK && words[0])
         status = lp_app_fail(LP_EXIT_USAGE, "there is a word too many: \"%s\"", words[0]);
     if (status == LP_EXIT_OK)
@@ -223,6 +239,8 @@ static int help(struct lp_buf *out)
         "                      (default 127.0.0.1:0)\n"
         "  --name NAME         what whoami answers (default replica)\n"
         "  --path PATH         where MCP is served (default /mcp)\n"
+        "  --sse-path PATH     serve the old HTTP+SSE of 2024-11-05 there too; it may be the\n"
+        "                      same path (default: not at all)\n"
         "  --sessions N        sessions kept at once; beyond that the one that was idle\n"
         "                      longest ends (default 256)\n"
         "  --session local     sessions live in this process (default)\n"

@@ -160,6 +160,13 @@ static struct lp_request *part(struct lp_server *server, struct lp_channel *ch)
     return r;
 }
 
+static void end_session(struct lp_server *server, lp_id id)
+{
+    struct lp_session *session = lp_session_get(server, id);
+    if (session)
+        lp_session_end(server, session);
+}
+
 void lp_channel_kill(struct lp_server *server, struct lp_channel *ch)
 {
     bool is_whole = ch->is_sse && ch->offset == 0 && !ch->failed;
@@ -180,6 +187,10 @@ void lp_channel_detach(struct lp_server *server, lp_id id)
     ch->offset = 0;
     ch->history.in_use = 0;
     lp_session_release(server, session);
+    if (ch->is_old_sse) {
+        end_session(server, ch->session);
+        return;
+    }
     if (ch->keeps)
         return; /* its calls go on: to leave is not to cancel (wire document 4.2) */
     end_calls(server, ch);
@@ -267,9 +278,11 @@ void lp_channel_pump(struct lp_server *server, lp_id id)
     if (!ch->is_over || lp_history_get(&ch->history, ch->next, &kept))
         return;
     (void)part(server, ch);
-    if (!ch->keeps)
+    lp_id old_sse = ch->is_old_sse ? ch->session : 0;
+    if (!ch->keeps && !old_sse)
         free_channel(server, ch);
     lp_respond_end(server, r, true);
+    end_session(server, old_sse);
 }
 
 static int encode(const struct lp_channel *ch, struct lp_span json, struct lp_buf *out)
@@ -282,9 +295,22 @@ static int encode(const struct lp_channel *ch, struct lp_span json, struct lp_bu
     return lp_sse_write(out, LP_SPAN("message"), lp_span(id, (size_t)n), json);
 }
 
+/* Whatever was pushed out may have been an answer: who waits for it has to see that it is gone. */
+static bool is_unbroken(struct lp_server *server, struct lp_channel *ch)
+{
+    if (!ch->is_old_sse || !lp_old_sse_has_gap(ch))
+        return true;
+    lp_session_doom(server, lp_session_get(server, ch->session));
+    return false;
+}
+
 bool lp_channel_event(struct lp_server *server, struct lp_channel *ch, struct lp_span json)
 {
     struct lp_buf text;
+    if (ch->is_old_sse)
+        ch = lp_old_sse_stream(server, ch);
+    if (!ch)
+        return false;
     lp_channel_begin_sse(server, ch);
     if (!ch->is_sse)
         return false;
@@ -293,7 +319,7 @@ bool lp_channel_event(struct lp_server *server, struct lp_channel *ch, struct lp
     if (!err)
         err = lp_history_add(&ch->history, lp_buf_span(&text));
     lp_buf_release(&text);
-    if (err)
+    if (err || !is_unbroken(server, ch))
         return false;
     lp_channel_pump(server, ch->id);
     return true;
@@ -304,7 +330,7 @@ bool lp_channel_event(struct lp_server *server, struct lp_channel *ch, struct lp
 void lp_channel_answer(struct lp_server *server, struct lp_channel *ch)
 {
     struct lp_out *message = &server->scratch;
-    if (ch->is_sse) {
+    if (ch->is_sse || ch->is_old_sse) {
         if (message->failed || !lp_channel_event(server, ch, lp_out_span(message)))
             ch->failed = true;
         return;
@@ -315,6 +341,16 @@ void lp_channel_answer(struct lp_server *server, struct lp_channel *ch)
     lp_out_put(&ch->out, lp_out_span(message));
     if (message->failed)
         ch->out.failed = true;
+}
+
+/* An answer that was lost takes the stream along, as elsewhere. */
+static void finish_old_sse(struct lp_server *server, struct lp_channel *ch)
+{
+    lp_id session = ch->session;
+    if (ch->failed)
+        lp_session_doom(server, lp_session_get(server, session));
+    free_channel(server, ch);
+    lp_old_sse_settle(server, session);
 }
 
 static void finish_json(struct lp_server *server, struct lp_channel *ch)
@@ -337,6 +373,10 @@ void lp_channel_release(struct lp_server *server, lp_id id)
     struct lp_channel *ch = lp_channel_get(server, id);
     if (!ch || --ch->open)
         return;
+    if (ch->is_old_sse) {
+        finish_old_sse(server, ch);
+        return;
+    }
     if (!ch->is_sse) {
         finish_json(server, ch);
         return;

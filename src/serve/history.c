@@ -20,7 +20,7 @@ static struct event *event_of(struct lp_list *node)
 
 void lp_history_init(struct lp_history *history)
 {
-    *history = (struct lp_history){0};
+    *history = (struct lp_history){.count_max = LP_HISTORY_EVENTS, .bytes_max = LP_HISTORY_BYTES};
     lp_list_init(&history->events);
 }
 
@@ -52,7 +52,7 @@ static struct event *oldest(const struct lp_history *history)
 static void trim(struct lp_history *history)
 {
     struct event *event;
-    while ((history->count > LP_HISTORY_EVENTS || history->bytes > LP_HISTORY_BYTES) &&
+    while ((history->count > history->count_max || history->bytes > history->bytes_max) &&
         (event = oldest(history)))
         drop(history, event);
 }

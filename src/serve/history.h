@@ -16,6 +16,8 @@ struct lp_history {
     struct lp_list events; /* oldest first */
     uint32_t count;
     size_t bytes;
+    uint32_t count_max; /* as lp_history_init sets it; may be set otherwise after */
+    size_t bytes_max;
     uint64_t last;   /* number of the newest, 0: there was none yet */
     uint64_t in_use; /* the event that must not go; 0: none */
 };

@@ -175,6 +175,8 @@ static void on_messages(struct lp_server *server, struct lp_request *r, struct l
     }
     ch->is_batch = env->is_batch;
     m->channel = ch->id;
+    if (r->is_old_sse)
+        lp_old_sse_accept(server, ch);
     if (env->is_batch)
         lp_rpc_batch(server, m);
     else
@@ -209,7 +211,9 @@ void lp_request_found(
         lp_respond_refuse(server, r, LP_REASON_over_capacity, id_of(&r->env));
     else if (found == LP_NOT_FOUND)
         refuse_without_session(server, r);
-    else {
+    else if (r->is_old_sse) {
+        on_message(server, r, session);
+    } else {
         r->session = session->id;
         if (r->method == LP_METHOD_GET)
             on_get(server, r, session);
@@ -233,7 +237,7 @@ static void on_post(struct lp_server *server, struct lp_request *r)
         lp_respond_refuse(server, r, LP_REASON_bad_message, LP_SPAN(""));
     else if (env->is_batch && (env->batch_is_empty || env->batch_has_initialize))
         lp_respond_refuse(server, r, LP_REASON_bad_batch, LP_SPAN(""));
-    else if (env->method == LP_RPC_INITIALIZE && env->has_id)
+    else if (env->method == LP_RPC_INITIALIZE && env->has_id && !r->is_old_sse)
         on_initialize(server, r);
     else if (lp_server_has_sessions(server))
         demand_session(server, r);
@@ -243,15 +247,15 @@ static void on_post(struct lp_server *server, struct lp_request *r)
 
 /* --- heads --- */
 
-static void take_session_header(
-    struct lp_server *server, struct lp_request *r, const struct lp_head *head)
+/* `id` has a null pointer when there is none. */
+static void take_session(
+    struct lp_server *server, struct lp_request *r, const struct lp_head *head, struct lp_span id)
 {
     struct lp_span owner;
-    const struct lp_field *field = lp_head_find(head, LP_FIELD_MCP_SESSION_ID, NULL);
-    r->has_session_header = field != NULL;
-    if (!field)
+    r->has_session_header = id.ptr != NULL;
+    if (!id.ptr)
         return;
-    r->whose = lp_session_id_judge(server->args.owner, field->value, &r->key, &owner);
+    r->whose = lp_session_id_judge(server->args.owner, id, &r->key, &owner);
     if (r->whose == LP_WHOSE_OTHERS) {
         memcpy(r->owner_room, owner.ptr, owner.len);
         r->owner = lp_span(r->owner_room, owner.len);
@@ -306,8 +310,11 @@ static struct lp_span bearer_token(const struct lp_head *head)
     return lp_span_ieq(scheme, LP_SPAN("Bearer")) ? lp_span_trim(rest) : LP_SPAN("");
 }
 
-static bool is_allowed_method(const struct lp_server *server, enum lp_method method)
+static bool is_allowed_method(
+    const struct lp_server *server, const struct lp_request *r, enum lp_method method)
 {
+    if (r->is_old_sse && method == LP_METHOD_DELETE)
+        return false;
     return method == LP_METHOD_POST || method == LP_METHOD_OPTIONS ||
         (lp_server_has_sessions(server) && (method == LP_METHOD_GET || method == LP_METHOD_DELETE));
 }
@@ -335,9 +342,9 @@ static enum lp_reason judge_head(
         why = take_origin(r, head);
     if (why)
         return why;
-    if (!path_is_ours(server, head))
+    if (!r->is_old_sse && !path_is_ours(server, head))
         return LP_REASON_unknown_path;
-    if (!is_allowed_method(server, head->method))
+    if (!is_allowed_method(server, r, head->method))
         return LP_REASON_method_not_allowed;
     if (head->method == LP_METHOD_OPTIONS)
         return LP_REASON_none; /* a preflight brings no token (cases HDR-04) */
@@ -383,7 +390,11 @@ static void take_head(struct lp_server *server, struct lp_request *r, const stru
     r->method = head->method;
     if (!lp_server_has_sessions(server))
         return;
-    take_session_header(server, r, head);
+    struct lp_span id;
+    r->is_old_sse = lp_old_sse_is_for(server, head, &id);
+    if (!r->is_old_sse)
+        id = lp_head_value(head, LP_FIELD_MCP_SESSION_ID);
+    take_session(server, r, head, id);
     take_event_id(r, head);
 }
 
@@ -400,7 +411,7 @@ static void on_head(void *ctx, uint64_t tag, struct lp_stream s, const struct lp
     enum lp_reason why = judge_head(server, r, head);
     if (why)
         lp_respond_refuse(server, r, why, LP_SPAN(""));
-    else if (!version_is_fine(head))
+    else if (!r->is_old_sse && !version_is_fine(head))
         lp_respond_refuse_with(server, r, 400,
             "Bad Request: Unsupported protocol version (supported versions: " LP_SERVER_VERSIONS
             ")");
@@ -431,6 +442,8 @@ static void on_end(void *ctx, uint64_t tag, struct lp_stream s, bool whole)
     LP_ASSERT(r && r->state == LP_REQUEST_READING);
     if (r->method == LP_METHOD_OPTIONS)
         lp_respond_options(server, r);
+    else if (r->is_old_sse && r->method == LP_METHOD_GET)
+        lp_old_sse_open(server, r);
     else if (r->method == LP_METHOD_POST)
         on_post(server, r);
     else

@@ -372,7 +372,7 @@ void lp_job_cancel(const struct lp_message *m)
         struct lp_job *call = find_call(ch, wanted);
         if (!call)
             continue;
-        if (ch->is_sse)
+        if (ch->is_sse || ch->is_old_sse)
             close_call(call); /* a cancelled call gets no answer */
         else
             lp_job_error(call, -32800, "Request cancelled"); /* but HTTP wants one */

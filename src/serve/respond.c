@@ -85,8 +85,10 @@ static struct lp_span challenge(const struct lp_server *server, char room[CHALLE
     return lp_span(room, WITH.len + url.len + 1);
 }
 
-static struct lp_span methods(const struct lp_server *server)
+static struct lp_span methods(const struct lp_server *server, const struct lp_request *r)
 {
+    if (r->is_old_sse)
+        return LP_SPAN("GET, POST");
     bool has_sessions = lp_server_has_sessions(server);
     return has_sessions ? LP_SPAN("GET, POST, DELETE") : LP_SPAN("POST");
 }
@@ -105,7 +107,7 @@ void lp_respond_json(struct lp_server *server, struct lp_request *r, uint16_t st
         add(head, LP_FIELD_CONTENT_TYPE, LP_SPAN("application/json"));
     }
     if (status == 405)
-        add(head, LP_FIELD_ALLOW, methods(server));
+        add(head, LP_FIELD_ALLOW, methods(server, r));
     if (status == 503)
         add(head, LP_FIELD_RETRY_AFTER, LP_SPAN("1"));
     if (status == 401)
@@ -147,7 +149,7 @@ void lp_respond_refuse_with(
 void lp_respond_options(struct lp_server *server, struct lp_request *r)
 {
     struct lp_head *head = new_head(server, 204);
-    add(head, LP_FIELD_ALLOW, methods(server));
+    add(head, LP_FIELD_ALLOW, methods(server, r));
     if (r->names.len)
         lp_cors_preflight(head, lp_buf_span(&r->names));
     lp_id id = r->id;

@@ -88,6 +88,9 @@ void lp_rpc_initialize(
 {
     const struct lp_server_args *args = &server->args;
     const char *asked = lp_rpc_version(unquoted(message->env->protocol_version));
+    bool is_old = message->session && message->session->is_old_sse;
+    if (is_old && lp_span_eq(unquoted(message->env->protocol_version), LP_SPAN(LP_OLD_SSE_VERSION)))
+        asked = LP_OLD_SSE_VERSION;
     const char *version = asked ? asked : VERSIONS[0];
     if (message->session) {
         message->session->version = version;
@@ -148,9 +151,22 @@ static void subscribe(struct lp_server *server, const struct lp_message *m)
         lp_rpc_result(server, m->channel, m->env->id, LP_SPAN("{}"));
 }
 
+/* Elsewhere it opens a session; here there is one, which its stream has opened. */
+static void initialize_old_sse(struct lp_server *server, const struct lp_message *m)
+{
+    lp_out_clear(&server->scratch);
+    lp_rpc_initialize(server, m, &server->scratch);
+    lp_channel_answer(server, lp_channel_get(server, m->channel));
+}
+
 static bool on_small_request(struct lp_server *server, const struct lp_message *m)
 {
     switch (m->env->method) {
+    case LP_RPC_INITIALIZE:
+        if (!m->session || !m->session->is_old_sse)
+            return false;
+        initialize_old_sse(server, m);
+        return true;
     case LP_RPC_PING:
         lp_rpc_result(server, m->channel, m->env->id, LP_SPAN("{}"));
         return true;

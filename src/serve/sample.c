@@ -28,6 +28,7 @@ static int start(struct lp_sample *sample, const struct lp_sample_args *args)
         .version = LP_SPAN(LP_VERSION),
         .instructions = lp_span(instructions, (size_t)n),
         .path = args->path,
+        .sse_path = args->sse_path,
         .mode = args->mode,
         .owner = args->owner,
         .replay = args->replay,

@@ -17,8 +17,9 @@ struct lp_sample;
 
 struct lp_sample_args {
     const struct lp_shell *shell;
-    struct lp_span name; /* which replica this is: what whoami says. Letters, digits, - . _ */
-    struct lp_span path; /* where MCP is served, begins with '/' */
+    struct lp_span name;     /* which replica this is: what whoami says. Letters, digits, - . _ */
+    struct lp_span path;     /* where MCP is served, begins with '/' */
+    struct lp_span sse_path; /* see lp_server_args */
     enum lp_session_mode mode;
     struct lp_span owner; /* passes lp_owner_is_id; empty: ids are plain */
     enum lp_server_replay replay;
@@ -28,8 +29,8 @@ struct lp_sample_args {
     unsigned char seed[32];
 };
 
-/* LP_ETOO_LONG: name or path; LP_ESYNTAX: the name is no HTTP token, the owner no owner id;
- * LP_ENOMEM. */
+/* LP_ETOO_LONG: name or a path; LP_EUNSUPPORTED: sse_path without local sessions; LP_ESYNTAX: the
+ * name is no HTTP token, the owner no owner id; LP_ENOMEM. */
 LP_MUST int lp_sample_new(const struct lp_sample_args *args, struct lp_sample **ret);
 void lp_sample_free(struct lp_sample *sample);
 

@@ -18,7 +18,7 @@ static int copy_texts(struct lp_server *server)
 {
     struct lp_server_args *args = &server->args;
     struct lp_span *const texts[] = {&args->name, &args->version, &args->instructions, &args->path,
-        &args->owner, &args->origins, &args->resource_metadata};
+        &args->sse_path, &args->owner, &args->origins, &args->resource_metadata};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         int err = texts[i]->len ? lp_arena_dup(&server->texts, *texts[i], texts[i]) : LP_OK;
         if (err)
@@ -53,6 +53,7 @@ static int set_up(struct lp_server *server, const struct lp_server_args *args)
     lp_slab_init(&server->sessions, sizeof(struct lp_session), server->args.session_max);
     lp_map_init(&server->by_key);
     lp_list_init(&server->idle);
+    lp_list_init(&server->doomed);
     lp_list_init(&server->ready);
     lp_list_init(&server->finished);
     int err = lp_links_init(&server->links, server->shell, &server->timers, &LIMITS);
@@ -61,8 +62,10 @@ static int set_up(struct lp_server *server, const struct lp_server_args *args)
 
 int lp_server_new(const struct lp_server_args *args, struct lp_server **ret)
 {
-    if (args->path.len > LP_SERVER_PATH_MAX)
+    if (args->path.len > LP_SERVER_PATH_MAX || args->sse_path.len > LP_SERVER_PATH_MAX)
         return LP_ETOO_LONG;
+    if (args->sse_path.len && args->mode != LP_SESSIONS_LOCAL)
+        return LP_EUNSUPPORTED;
     if (args->owner.len && !lp_owner_is_id(args->owner))
         return LP_ESYNTAX;
     struct lp_server *server = calloc(1, sizeof *server);
@@ -164,7 +167,9 @@ static void on_stop(struct lp_server *server)
     lp_id id;
     for (struct lp_session *s; (s = lp_slab_next(&server->sessions, &cursor, &id));) {
         struct lp_channel *ch = lp_channel_get(server, s->standalone);
-        if (ch)
+        if (s->is_old_sse)
+            lp_old_sse_settle(server, s->id);
+        else if (ch)
             lp_channel_kill(server, ch);
     }
     lp_links_stop(&server->links);
@@ -176,6 +181,7 @@ void lp_server_settle(struct lp_server *server, uint64_t mono_us)
 {
     server->now_us = server->links.now_us = mono_us;
     lp_state_run_ready(server);
+    lp_session_end_doomed(server);
     lp_links_flush(&server->links);
     uint64_t next_us = lp_heap_next_us(&server->timers);
     if (next_us != server->timer_at_us) {

@@ -129,6 +129,7 @@ struct lp_server_args {
     struct lp_span version;
     struct lp_span instructions; /* empty: none */
     struct lp_span path;         /* where MCP is served, begins with '/' */
+    struct lp_span sse_path;     /* where HTTP+SSE of 2024-11-05 is served; empty: nowhere */
     enum lp_session_mode mode;
     struct lp_span owner; /* passes lp_owner_is_id; empty: ids are plain */
     enum lp_server_replay replay;
@@ -143,8 +144,8 @@ struct lp_server_args {
     unsigned char seed[32];
 };
 
-/* Copies texts of `args` other than the offer. LP_ETOO_LONG: path; LP_ESYNTAX: the owner is
- * no owner id; LP_ENOMEM. */
+/* Copies texts of `args` other than the offer. LP_ETOO_LONG: a path; LP_ESYNTAX: the owner is
+ * no owner id; LP_EUNSUPPORTED: sse_path where sessions are not local; LP_ENOMEM. */
 LP_MUST int lp_server_new(const struct lp_server_args *args, struct lp_server **ret);
 void lp_server_free(struct lp_server *server);
 

@@ -4,6 +4,7 @@
  *   http.c      requests: head and body, which one is it
  *   respond.c   how the answer to a request leaves
  *   channel.c   streams of messages to a client: events, history, resumption
+ *   old_sse.c   the transport of 2024-11-05
  *   session.c   sessions: opened, found, pushed out, ended
  *   rpc.c       JSON-RPC messages and batches
  *   offer.c     lists of what is offered, and which handler a request means
@@ -29,6 +30,7 @@
 #include "serve/session_id.h"
 
 #define LP_SERVER_VERSIONS "2025-11-25, 2025-06-18, 2025-03-26"
+#define LP_OLD_SSE_VERSION "2024-11-05"
 
 enum {
     LP_TIMER_SERVER_REQUEST = 200, /* the next comment of a stream */
@@ -53,7 +55,8 @@ struct lp_request {
     enum lp_request_state state;
     enum lp_method method;
     bool wants_sse;
-    bool has_session_header;
+    bool has_session_header; /* or, for old SSE, the id in its query */
+    bool is_old_sse;
     bool was_replayed;   /* by the platform, once already */
     bool takes_batch;    /* by its version header; sessions know better */
     enum lp_whose whose; /* of its session id */
@@ -88,6 +91,7 @@ struct lp_channel {
     bool is_over;     /* no event follows */
     bool is_finished; /* in the list of finished ones, or about to be freed */
     bool failed;      /* an answer was lost for want of memory */
+    bool is_old_sse;  /* the stream of such a session, or one whose messages go there */
     uint32_t answer_count;
     uint64_t next; /* the event to be sent next */
     size_t offset; /* of it, bytes that are sent */
@@ -135,10 +139,12 @@ struct lp_session {
     uint32_t level;
     uint32_t channel_count; /* ever, for their numbers */
     bool can_elicit, can_sample, can_roots;
+    bool is_old_sse;             /* it ends with its stream, the standalone channel */
     lp_id standalone;            /* the channel of its GET stream, or 0 */
     struct lp_buf subscriptions; /* addresses, each with a 0 behind it */
     struct lp_list channels;
     struct lp_list idle;
+    struct lp_list doomed;
 };
 
 struct lp_server {
@@ -153,6 +159,7 @@ struct lp_server {
     struct lp_slab sessions;
     struct lp_map by_key;
     struct lp_list idle;     /* sessions nobody uses just now, longest idle first */
+    struct lp_list doomed;   /* sessions that end after this event */
     struct lp_list ready;    /* calls whose state has been read or written */
     struct lp_list finished; /* channels, oldest first */
     uint32_t finished_count;
@@ -269,12 +276,34 @@ void lp_session_end(struct lp_server *server, struct lp_session *session);
 /* Somebody begins or ends to use the session; the last use is now. */
 void lp_session_hold(struct lp_server *server, struct lp_session *session);
 void lp_session_release(struct lp_server *server, lp_id id);
+/* The same, when this event is over: for who does not know what others still do with it. */
+void lp_session_doom(struct lp_server *server, struct lp_session *session);
+void lp_session_end_doomed(struct lp_server *server);
 /* Ends what has been idle for too long, and sets the timer for the rest. */
 void lp_session_sweep(struct lp_server *server);
 /* resources/subscribe and unsubscribe. LP_ELIMIT, LP_ENOMEM. */
 LP_MUST int lp_session_subscribe(struct lp_session *session, struct lp_span uri);
 void lp_session_unsubscribe(struct lp_session *session, struct lp_span uri);
 bool lp_session_is_subscribed(const struct lp_session *session, struct lp_span uri);
+
+/* --- old_sse.c --- */
+
+/* Whether a request belongs to the old transport; then *ret_id is the session's id in its query,
+ * with a null pointer when there is none. */
+bool lp_old_sse_is_for(
+    const struct lp_server *server, const struct lp_head *head, struct lp_span *ret_id);
+/* GET: a new session and its stream. */
+void lp_old_sse_open(struct lp_server *server, struct lp_request *request);
+/* A POST's channel is there: the POST is answered with 202, the rest goes to the stream. */
+void lp_old_sse_accept(struct lp_server *server, struct lp_channel *channel);
+/* Where the messages of such a channel go; NULL: the session has ended. */
+struct lp_channel *lp_old_sse_stream(
+    const struct lp_server *server, const struct lp_channel *channel);
+/* Its stream has lost events that its reader has not taken. */
+bool lp_old_sse_has_gap(const struct lp_channel *stream);
+/* Ends the session, if there is one, when the server stops and it has no call in progress; its
+ * reader still gets what waits. */
+void lp_old_sse_settle(struct lp_server *server, lp_id session);
 
 /* --- rpc.c --- */
 

@@ -25,6 +25,7 @@ static bool make_room(struct lp_server *server)
 static bool fill(struct lp_server *server, struct lp_session *session)
 {
     lp_list_init(&session->idle);
+    lp_list_init(&session->doomed);
     lp_list_init(&session->channels);
     lp_buf_init(&session->subscriptions, LP_SERVER_SUBSCRIPTIONS_BYTES);
     lp_buf_init(&session->state, LP_SERVER_STATE_MAX);
@@ -56,7 +57,9 @@ struct lp_session *lp_session_new(struct lp_server *server, struct lp_key princi
 static struct lp_session *find(struct lp_server *server, const struct lp_request *r)
 {
     struct lp_session *session = lp_session_get(server, lp_map_get(&server->by_key, r->key));
-    return session && lp_key_eq(session->principal, r->principal) ? session : NULL;
+    bool is_it = session && lp_key_eq(session->principal, r->principal) &&
+        session->is_old_sse == r->is_old_sse;
+    return is_it ? session : NULL;
 }
 
 void lp_session_look_up(struct lp_server *server, const struct lp_request *r)
@@ -93,9 +96,22 @@ void lp_session_end(struct lp_server *server, struct lp_session *session)
         lp_channel_kill(
             server, LP_CONTAINER(session->channels.next, struct lp_channel, of_session));
     lp_list_remove(&session->idle);
+    lp_list_remove(&session->doomed);
     lp_buf_release(&session->subscriptions);
     lp_buf_release(&session->state);
     lp_slab_free(&server->sessions, session->id);
+}
+
+void lp_session_doom(struct lp_server *server, struct lp_session *session)
+{
+    lp_list_remove(&session->doomed);
+    lp_list_push_back(&server->doomed, &session->doomed);
+}
+
+void lp_session_end_doomed(struct lp_server *server)
+{
+    while (!lp_list_empty(&server->doomed))
+        lp_session_end(server, LP_CONTAINER(server->doomed.next, struct lp_session, doomed));
 }
 
 void lp_session_sweep(struct lp_server *server)

@@ -38,6 +38,7 @@ int main(int argc, char **argv)
         .name = LP_SPAN("conf-server"),
         .version = LP_SPAN("1"),
         .path = LP_SPAN("/mcp"),
+        .sse_path = LP_SPAN("/sse"),
         .owner = lp_span_str(argv[3]),
         .replay = LP_SERVER_REPLAY_PREFER,
         .retry_ms = 500};

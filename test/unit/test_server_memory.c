@@ -69,19 +69,26 @@ static lp_id arrive(struct story *s)
     return conn;
 }
 
-static lp_id say(struct story *s, const char *method, const char *body)
+static lp_id say_to(struct story *s, const char *line, const char *body)
 {
     char text[4096];
     lp_id conn = arrive(s);
     int n = snprintf(text, sizeof text,
-        "%s /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        "%s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         "Accept: %s\r\nMcp-Session-Id: %s\r\nLast-Event-ID: 1-0\r\nContent-Length: %zu\r\n\r\n%s",
-        method, s->accept, s->session, strlen(body), body);
+        line, s->accept, s->session, strlen(body), body);
     if (peer_of(s->world, conn)->is_open)
         tell_scarce(s,
             (struct lp_event){
                 .kind = LP_EV_READ, .conn = conn, .u.bytes = lp_span(text, (size_t)n)});
     return conn;
+}
+
+static lp_id say(struct story *s, const char *method, const char *body)
+{
+    char line[32];
+    snprintf(line, sizeof line, "%s /mcp", method);
+    return say_to(s, line, body);
 }
 
 static void wait_scarce(struct story *s, uint64_t us)
@@ -119,8 +126,30 @@ static void answer_question(struct story *s, lp_id conn)
 #define REQUEST(method, params)                                                                    \
     "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"" method "\",\"params\":" params "}"
 
+/* The transport of 2024-11-05, until its stream ends. */
+static void use_old_sse(struct story *s)
+{
+    char line[128];
+    lp_id stream = say_to(s, "GET /sse", "");
+    struct lp_span text = lp_buf_span(&peer_of(s->world, stream)->got);
+    size_t at = lp_span_search(text, LP_SPAN("/sse?sessionId="));
+    if (at == text.len)
+        return;
+    snprintf(line, sizeof line, "POST %.*s", 15 + 36, text.ptr + at);
+    say_to(s, line,
+        REQUEST("initialize",
+            "{\"protocolVersion\":\"2024-11-05\",\"capabilities\":{\"elicitation\":{}}}"));
+    say_to(s, line, CALL("1", "test_tool_with_logging", "{}"));
+    say_to(s, line, CALL("2", "test_elicitation", "{}"));
+    if (!peer_of(s->world, stream)->is_open)
+        return;
+    peer_of(s->world, stream)->is_open = false;
+    tell_scarce(s, (struct lp_event){.kind = LP_EV_BROKEN, .conn = stream});
+}
+
 static void tell_story(struct story *s)
 {
+    use_old_sse(s);
     take_session(s,
         say(s, "POST",
             REQUEST("initialize",
@@ -155,7 +184,7 @@ static void every_allocation_may_fail(void **state)
     long n = 0;
     for (; was_needed; n++) {
         struct world w;
-        start_server(&w, &offer, (struct lp_server_args){0});
+        start_server(&w, &offer, (struct lp_server_args){.sse_path = LP_SPAN("/sse")});
         struct story s = {.world = &w, .left = n, .accept = "application/json, text/event-stream"};
         failed = 0;
         tell_story(&s);

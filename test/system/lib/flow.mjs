@@ -1,5 +1,5 @@
 // One session through the official v1 client, every feature once: what acceptance asks of each of
-// the hundred sessions. The two kinds of replica differ in the names of their tools only.
+// the hundred sessions. The kinds of replica differ in the names of their tools only.
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
@@ -34,6 +34,17 @@ export const KINDS = {
     },
     async count(client) {
       return textOf(await client.callTool({ name: 'count', arguments: {} }));
+    },
+  },
+  // test/interop/conf-server, the library's server
+  library: {
+    tool: { progress: ['test_tool_with_progress', {}],
+      sampling: ['test_sampling', { prompt: 'p' }],
+      elicitation: ['test_elicitation', { message: 'm' }],
+      notify: ['test_tool_with_logging', {}],
+      late: ['test_tool_with_progress', {}] },
+    async whoami(client) {
+      return textOf(await client.callTool({ name: 'whoami', arguments: {} }));
     },
   },
 };
