@@ -1,0 +1,315 @@
+/* liblimpet-server: an MCP server for a C or C++ program. The program says what it offers (tools,
+ * resources, prompts) and answers calls; the server speaks Streamable HTTP, keeps the sessions, and
+ * tells by the session id which process owns one (owner ids).
+ *
+ * It runs on its own loop (limpet_server_listen, limpet_server_run), or the program feeds it:
+ * requests that its own HTTP server got (limpet_server_exchange), or the bytes of connections
+ * (limpet_server_connected). A server is used by one thread at a time; only limpet_server_post and
+ * limpet_server_stop may be called by any. There are no globals: a program may have any number of
+ * servers.
+ *
+ * Texts in structures are copied; NULL is as if not there. Raw JSON that the program hands in is
+ * checked. The manual is limpet-server(3); link with `pkg-config --cflags --libs limpet-server`.
+ * Fit for C11 and C++17. */
+#ifndef LIMPET_SERVER_H
+#define LIMPET_SERVER_H
+
+#include <limpet.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct limpet_server;
+struct limpet_call;
+
+/* Errors that limpet.h has no use for. */
+enum limpet_server_error {
+    LIMPET_EUNSUPPORTED = -5,  /* this server, session, client or call cannot do that */
+    LIMPET_EUNREACHABLE = -15, /* no such address here */
+    LIMPET_EIO = -16,
+};
+
+/* --- the server: limpet-server(3) ------------------------------------------------------------ */
+
+enum {
+    LIMPET_PRINCIPAL_BYTES = 16,
+    LIMPET_STATE_MAX = 4096, /* of yours, in each session */
+};
+
+/* Where sessions live. */
+enum limpet_sessions {
+    LIMPET_SESSIONS_LOCAL,     /* in the memory of this process */
+    LIMPET_SESSIONS_STATELESS, /* nowhere: no id is given, and none asked for */
+};
+
+/* How a request of another owner's session is answered. */
+enum limpet_replay {
+    LIMPET_REPLAY_OFF,    /* 404 */
+    LIMPET_REPLAY_PREFER, /* fly-replay: prefer_instance=<owner>;timeout=5s */
+    LIMPET_REPLAY_STRICT, /* fly-replay: instance=<owner> */
+};
+
+/* Who may use the server. `token` is that of `Authorization: Bearer`, empty without one. True: it
+ * is good, and `principal`, zero before, may say whose (a hash of yours): a session belongs to the
+ * principal that opened it, and is not found by another one. */
+typedef bool (*limpet_bearer_fn)(
+    void *context, struct limpet_span token, unsigned char principal[LIMPET_PRINCIPAL_BYTES]);
+
+/* Begin with LIMPET_ZERO; a member that is zero has the value that is named. */
+struct limpet_server_options {
+    const char *name; /* what clients are told; needed, as is the version */
+    const char *version;
+    const char *instructions;
+    const char *path; /* where MCP is served: begins with '/', at most 256 bytes; "/mcp" */
+    enum limpet_sessions sessions;
+    const char *owner;        /* of the sessions; FLY_MACHINE_ID of the environment */
+    bool owner_from_hostname; /* where there is no other, made of HOSTNAME */
+    enum limpet_replay replay;
+    const char *origins;     /* allowed ones, comma separated; LIMPET_ALLOWED_ORIGINS */
+    uint32_t session_max;    /* 256; beyond, the one that was idle longest ends */
+    uint32_t idle_ms;        /* a session without a request; 15 minutes */
+    uint32_t grace_ms;       /* for calls in progress after a stop; 10 seconds */
+    uint32_t retry_ms;       /* after which a client comes again for a stream; 1 second */
+    limpet_bearer_fn bearer; /* everybody may */
+    void *bearer_context;
+    const char *resource_metadata; /* its URL, for the challenge of a 401 */
+    bool lists_change;             /* limpet_server_list_changed will be called */
+    bool has_subscriptions;        /* limpet_server_resource_updated will be called */
+    /* The process is the server's: from limpet_server_listen on, SIGTERM and SIGINT stop it and a
+     * second one ends the process; SIGPIPE and SIGHUP are ignored; the limit of descriptors is
+     * raised. */
+    bool owns_process;
+};
+
+/* LIMPET_ESYNTAX: name or version is missing, or path or owner cannot be; LIMPET_ENOMEM. `alloc`
+ * may be NULL; what it is asked for: limpet-server(3). */
+LIMPET_API LIMPET_MUST int limpet_server_new(const struct limpet_alloc *alloc,
+    const struct limpet_server_options *options, struct limpet_server **ret_server);
+
+/* Ends what is in progress and gives all memory back. Functions that were posted and have not run
+ * are dropped. Not from within a handler. NULL is harmless. */
+LIMPET_API void limpet_server_free(struct limpet_server *server);
+
+/* The owner id, and where it comes from. LIMPET_OWNER_MACHINE_BAD: somebody should be told. */
+LIMPET_API void limpet_server_owner(
+    const struct limpet_server *server, struct limpet_owner *ret_owner);
+
+/* Sessions that are open now. */
+LIMPET_API uint32_t limpet_server_session_count(const struct limpet_server *server);
+
+/* What the last function that failed has to say to a person ("127.0.0.1:3000 is in use"), else the
+ * sentence of `error`. `server` may be NULL. Lives until the next failure. */
+LIMPET_API const char *limpet_server_why(const struct limpet_server *server, int error);
+
+/* --- its own loop ---------------------------------------------------------------------------- */
+
+/* "127.0.0.1:3000", "[::1]:0" (any free port), "unix:/run/mcp.sock". Once or more often, before
+ * limpet_server_run. LIMPET_ESYNTAX; LIMPET_EEXISTS: it is in use, or the server is fed;
+ * LIMPET_EUNREACHABLE, LIMPET_ELIMIT (more than 8), LIMPET_EIO, LIMPET_ENOMEM. */
+LIMPET_API LIMPET_MUST int limpet_server_listen(struct limpet_server *server, const char *address);
+
+/* The URL of the first address, "http://127.0.0.1:3000/mcp"; "unix:/run/mcp.sock". "" before. */
+LIMPET_API const char *limpet_server_url(const struct limpet_server *server);
+
+/* Serves until it is stopped; once in a server's life. LIMPET_EUNSUPPORTED: it listens nowhere, or
+ * has run. */
+LIMPET_API LIMPET_MUST int limpet_server_run(struct limpet_server *server);
+
+/* From any thread (not from a signal handler): begin to stop. Calls in progress have their grace.
+ * LIMPET_ENOMEM. */
+LIMPET_API LIMPET_MUST int limpet_server_stop(struct limpet_server *server);
+
+/* From any thread: `run` is called in the server's, soon, once, in the order of these calls.
+ * LIMPET_ENOMEM. */
+LIMPET_API LIMPET_MUST int limpet_server_post(struct limpet_server *server,
+    void (*run)(void *context, struct limpet_server *server), void *context);
+
+/* --- what it offers: limpet-server-offer(3) -------------------------------------------------- */
+
+/* Why a call that waits goes on. */
+enum limpet_wake_kind {
+    LIMPET_WAKE_TIME,    /* limpet_call_wait: the time is over */
+    LIMPET_WAKE_REPLY,   /* limpet_call_ask: the client has answered: result, or error */
+    LIMPET_WAKE_TIMEOUT, /* limpet_call_ask: it has not, in time */
+    LIMPET_WAKE_STATE,   /* limpet_call_state_get, limpet_call_state_set: see `outcome` */
+};
+
+/* What became of the session's state. */
+enum limpet_state_outcome {
+    LIMPET_STATE_DONE,     /* read, or written */
+    LIMPET_STATE_CHANGED,  /* not written: somebody else has; `state`, `revision`: what is now */
+    LIMPET_STATE_AWAY,     /* nothing was done: what keeps the state cannot be asked just now */
+    LIMPET_STATE_IN_DOUBT, /* it may have been written, or not: read it again */
+};
+
+/* Its spans live until `wake` returns. */
+struct limpet_wake {
+    enum limpet_wake_kind kind;
+    struct limpet_span result; /* raw JSON; empty: an error was answered */
+    struct limpet_span error;
+    enum limpet_state_outcome outcome;
+    struct limpet_span state; /* after a read, or CHANGED; empty: nothing was written yet */
+    uint64_t revision; /* of that state, or of the one that was just written; 0: there is none */
+};
+
+/* The program's part of a call. `run` begins it, `wake` goes on with it; each either answers (then
+ * the call is over and must not be touched again), or waits, or asks, or keeps limpet_call_id for
+ * later. `over` comes exactly once, when the call has ended in whatever way (answered, cancelled,
+ * its session gone). `wake` and `over` may be NULL. */
+struct limpet_handler {
+    void (*run)(void *context, struct limpet_call *call);
+    void (*wake)(void *context, struct limpet_call *call, const struct limpet_wake *wake);
+    void (*over)(void *context, struct limpet_call *call);
+    void *context;
+};
+
+struct limpet_tool {
+    const char *name;
+    const char *description;
+    const char *input_schema; /* a JSON object; {"type":"object"} */
+    const char *more;         /* further members, "\"title\":\"x\"" */
+    struct limpet_handler handler;
+};
+
+/* A resource, or, when `uri` has {names} in it, a template of them (level 1 of RFC 6570). */
+struct limpet_resource {
+    const char *uri;
+    const char *name;
+    const char *description;
+    const char *mime_type;
+    struct limpet_handler handler;
+};
+
+struct limpet_prompt {
+    const char *name;
+    const char *description;
+    const char *arguments; /* a JSON array; [] */
+    struct limpet_handler handler;
+};
+
+/* Before or while it runs; what is added while it runs, clients see after
+ * limpet_server_list_changed. LIMPET_EEXISTS: there is one of that name, or address;
+ * LIMPET_ESYNTAX: a text is missing or no such JSON; LIMPET_ENOMEM. */
+LIMPET_API LIMPET_MUST int limpet_server_add_tool(
+    struct limpet_server *server, const struct limpet_tool *tool);
+LIMPET_API LIMPET_MUST int limpet_server_add_resource(
+    struct limpet_server *server, const struct limpet_resource *resource);
+LIMPET_API LIMPET_MUST int limpet_server_add_prompt(
+    struct limpet_server *server, const struct limpet_prompt *prompt);
+
+/* Who answers completion/complete, for all prompts and templates. Errors as above. */
+LIMPET_API LIMPET_MUST int limpet_server_set_completion(
+    struct limpet_server *server, const struct limpet_handler *handler);
+
+enum limpet_list { LIMPET_LIST_TOOLS, LIMPET_LIST_RESOURCES, LIMPET_LIST_PROMPTS };
+
+/* Tell the clients that a list is another one now, or what a resource holds. Nothing without
+ * options.lists_change, or has_subscriptions. */
+LIMPET_API void limpet_server_list_changed(struct limpet_server *server, enum limpet_list list);
+LIMPET_API void limpet_server_resource_updated(struct limpet_server *server, const char *uri);
+
+/* --- a call: limpet-server-call(3) ----------------------------------------------------------- */
+
+enum limpet_level {
+    LIMPET_LEVEL_DEBUG,
+    LIMPET_LEVEL_INFO,
+    LIMPET_LEVEL_NOTICE,
+    LIMPET_LEVEL_WARNING,
+    LIMPET_LEVEL_ERROR,
+    LIMPET_LEVEL_CRITICAL,
+    LIMPET_LEVEL_ALERT,
+    LIMPET_LEVEL_EMERGENCY,
+};
+
+/* The raw JSON of params, and of params.arguments; empty when not there. Spans that come out of a
+ * call live until it is over. */
+LIMPET_API struct limpet_span limpet_call_params(const struct limpet_call *call);
+LIMPET_API struct limpet_span limpet_call_arguments(const struct limpet_call *call);
+/* resources/read: the address that was asked for; and what stands for {name} in it. Else empty. */
+LIMPET_API struct limpet_span limpet_call_uri(const struct limpet_call *call);
+LIMPET_API struct limpet_span limpet_call_variable(
+    const struct limpet_call *call, const char *name);
+/* A pointer that is kept with the call. */
+LIMPET_API void limpet_call_set_data(struct limpet_call *call, void *data);
+LIMPET_API void *limpet_call_data(const struct limpet_call *call);
+
+/* To answer later: keep the id. limpet_server_call has the call, or NULL when it is over; from
+ * another thread, do that in a function that is posted. */
+LIMPET_API uint64_t limpet_call_id(const struct limpet_call *call);
+LIMPET_API struct limpet_call *limpet_server_call(const struct limpet_server *server, uint64_t id);
+
+/* notifications/progress, when the client has asked for it and takes a stream; `total` 0: unknown.
+ */
+LIMPET_API void limpet_call_progress(struct limpet_call *call, uint64_t progress, uint64_t total);
+/* notifications/message on the call's own stream: a text, not below the session's level. `logger`
+ * may be NULL. */
+LIMPET_API void limpet_call_log(
+    struct limpet_call *call, enum limpet_level level, const char *logger, struct limpet_span text);
+/* The same on the session's GET stream. False: the level says no, or there is no such stream. */
+LIMPET_API bool limpet_call_log_session(
+    struct limpet_call *call, enum limpet_level level, const char *logger, struct limpet_span text);
+
+/* `wake` follows after `ms`. LIMPET_EUNSUPPORTED: the handler has no `wake`, or a reply or state is
+ * on its way; LIMPET_ENOMEM. */
+LIMPET_API LIMPET_MUST int limpet_call_wait(struct limpet_call *call, uint32_t ms);
+/* Asks the client: "elicitation/create", "sampling/createMessage", "roots/list". `params` is raw
+ * JSON, or empty; `wake` follows with the reply or, after `timeout_ms`, without. One question at a
+ * time. LIMPET_EUNSUPPORTED: as above, or there is no session, or the client has not said that it
+ * can; LIMPET_ENOT_FOUND: it has no stream open on which to ask; LIMPET_ESYNTAX, LIMPET_ENOMEM. */
+LIMPET_API LIMPET_MUST int limpet_call_ask(
+    struct limpet_call *call, const char *method, struct limpet_span params, uint32_t timeout_ms);
+/* Ends the connection of the call's stream, not the call: the client comes again for the rest
+ * (2025-11-25). Nothing where the client could not. */
+LIMPET_API void limpet_call_poll(struct limpet_call *call);
+
+/* The session's state: bytes of yours that live as long as the session, wherever that is kept. Each
+ * change makes the revision one higher, and names the one that it was made from, so that calls that
+ * run at the same time overwrite nothing. `wake` follows with LIMPET_WAKE_STATE.
+ * LIMPET_EUNSUPPORTED: no `wake`, something is on its way, or there is no session; LIMPET_ELIMIT,
+ * LIMPET_ENOMEM.
+ *
+ * Reads it. */
+LIMPET_API LIMPET_MUST int limpet_call_state_get(struct limpet_call *call);
+/* Writes it if its revision is still that one (0: nothing was written yet). LIMPET_ETOO_LONG: over
+ * LIMPET_STATE_MAX. */
+LIMPET_API LIMPET_MUST int limpet_call_state_set(
+    struct limpet_call *call, uint64_t revision, struct limpet_span value);
+
+/* Each of these ends the call. */
+/* A tool's result that is one text; and one that says what went wrong (isError). */
+LIMPET_API void limpet_call_text(struct limpet_call *call, struct limpet_span text);
+LIMPET_API void limpet_call_tool_error(struct limpet_call *call, struct limpet_span text);
+/* Any result, a JSON object. What is none, becomes a JSON-RPC error. */
+LIMPET_API void limpet_call_result(struct limpet_call *call, struct limpet_span json);
+/* A JSON-RPC error. */
+LIMPET_API void limpet_call_error(struct limpet_call *call, int code, const char *message);
+
+/* --- as much JSON as a handler needs: limpet-server-json(3) ---------------------------------- */
+
+/* The raw value of the first member `key` of the object `json`; empty when there is none. */
+LIMPET_API struct limpet_span limpet_json_member(struct limpet_span json, const char *key);
+/* That of the element `index`, from 0 on, of the array `json`; empty when there is none. */
+LIMPET_API struct limpet_span limpet_json_element(struct limpet_span json, size_t index);
+
+/* A value of the object `json`: LIMPET_ENOT_FOUND when it is not there (or null), LIMPET_ESYNTAX
+ * when it is of another type, LIMPET_ERANGE, LIMPET_ETOO_LONG.
+ *
+ * A text, decoded, to `room`, with a zero byte; it may hold others. */
+LIMPET_API LIMPET_MUST int limpet_json_text(struct limpet_span json, const char *key, char *room,
+    size_t room_bytes, struct limpet_span *ret_text);
+/* A whole number, as it is written: 1, not 1.0 or 1e3. */
+LIMPET_API LIMPET_MUST int limpet_json_integer(
+    struct limpet_span json, const char *key, int64_t *ret_number);
+LIMPET_API LIMPET_MUST int limpet_json_bool(
+    struct limpet_span json, const char *key, bool *ret_value);
+
+/* `text` as a JSON string, with its quotes and a zero byte, to `room`. LIMPET_ETOO_LONG. */
+LIMPET_API LIMPET_MUST int limpet_json_quote(
+    struct limpet_span text, char *room, size_t room_bytes, struct limpet_span *ret_json);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

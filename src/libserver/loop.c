@@ -1,0 +1,116 @@
+/* A server on its own loop (limpet-server.h; io/loop.h, io/listener.h): one thread, the caller's.
+ */
+#include "io/loop.h"
+
+#include <stdio.h>
+
+#include "base/error.h"
+#include "io/listener.h"
+#include "io/signals.h"
+#include "libserver/libserver.h"
+#include "wire/uri.h"
+
+enum { CONN_MAX = LP_SERVER_CONNECTIONS_MAX + 16 };
+
+/* --- listening --- */
+
+static int parse(const char *address, struct lp_listener_args *ret)
+{
+    struct lp_uri uri;
+    uint64_t port = 0;
+    struct lp_span text = lp_span_str(address);
+    if (lp_span_starts(text, LP_SPAN("unix:"))) {
+        *ret = (struct lp_listener_args){.host = lp_span_from(text, 5), .is_unix = true};
+        return LIMPET_OK;
+    }
+    if (lp_uri_parse_authority(text, &uri) || !uri.host.len || !lp_span_to_u64(uri.port, &port) ||
+        port > UINT16_MAX)
+        return LIMPET_ESYNTAX;
+    *ret = (struct lp_listener_args){.host = uri.host, .port = (uint16_t)port};
+    return LIMPET_OK;
+}
+
+/* Before anybody can know that it listens: a signal that comes early must not be lost. */
+static int take_process(struct limpet_server *server)
+{
+    if (!server->owns_process)
+        return LIMPET_OK;
+    (void)lp_process_setup();
+    return lp_signals_open(server->loop, &(struct lp_signals_args){0});
+}
+
+static int make_loop(struct limpet_server *server)
+{
+    struct lp_loop *loop = lp_loop_new(&(struct lp_loop_args){.conn_max = CONN_MAX});
+    if (!loop)
+        return LIMPET_ENOMEM;
+    lp_loop_attach(loop, server, lp_seat_event);
+    (void)pthread_mutex_lock(&server->mutex);
+    server->loop = loop;
+    (void)pthread_mutex_unlock(&server->mutex);
+    lp_loops_join(&server->loop, 1);
+    int err = take_process(server);
+    return err ? err : lp_seat_catch_up(server);
+}
+
+static void write_url(struct limpet_server *server, const struct lp_listener_args *args)
+{
+    const char *text = lp_listener_text(server->listeners[0]);
+    if (args->is_unix)
+        (void)snprintf(server->url, sizeof server->url, "%s", text);
+    else
+        (void)snprintf(server->url, sizeof server->url, "http://%s%s", text, server->path);
+}
+
+static int open_listener(struct limpet_server *server, const struct lp_listener_args *args)
+{
+    struct lp_buf why;
+    lp_buf_init(&why, LP_SEAT_WHY_MAX);
+    struct lp_listener **place = &server->listeners[server->listener_count];
+    int err = lp_listener_open(args, &server->loop, 1, &why, place);
+    if (err)
+        (void)lp_seat_fail(server, err, lp_buf_span(&why));
+    else if (server->listener_count++ == 0)
+        write_url(server, args);
+    lp_buf_release(&why);
+    return err;
+}
+
+int limpet_server_listen(struct limpet_server *server, const char *address)
+{
+    struct lp_listener_args args;
+    if (parse(address, &args))
+        return lp_seat_fail(server, LIMPET_ESYNTAX,
+            LP_SPAN(
+                "the address to listen on must be host:port, as 127.0.0.1:3000, or unix:/path"));
+    if (server->listener_count == LP_SEAT_LISTENERS)
+        return lp_seat_fail(
+            server, LIMPET_ELIMIT, LP_SPAN("a server listens on at most 8 addresses"));
+    int err = server->loop ? LIMPET_OK : make_loop(server);
+    args.index = server->listener_count;
+    return err ? err : open_listener(server, &args);
+}
+
+const char *limpet_server_url(const struct limpet_server *server)
+{
+    return server->url;
+}
+
+/* --- running --- */
+
+int limpet_server_run(struct limpet_server *server)
+{
+    if (!server->listener_count || server->has_run)
+        return lp_seat_fail(
+            server, LIMPET_EUNSUPPORTED, LP_SPAN("a server runs once, after limpet_server_listen"));
+    server->has_run = true;
+    lp_loop_run(server->loop);
+    return LIMPET_OK;
+}
+
+void lp_seat_close(struct limpet_server *server)
+{
+    lp_loop_free(server->loop);
+    for (uint32_t i = 0; i < server->listener_count; i++)
+        lp_listener_free(server->listeners[i]);
+}

@@ -1,0 +1,84 @@
+/* What other threads may say to a server: run this, stop. A list under a mutex; the loop's own mail
+ * is only the bell, rung for the first item of a batch, so what was posted is never lost in a loop
+ * that ends. These blocks come from malloc: the owner's hook may be for one thread only. */
+#include <stdlib.h>
+
+#include "io/loop.h"
+#include "libserver/libserver.h"
+
+struct lp_seat_post {
+    struct lp_seat_post *next;
+    void (*run)(void *context, struct limpet_server *server);
+    void *context;
+};
+
+/* Before it listens nobody needs to be told: limpet_server_run looks. */
+static int ring(struct limpet_server *server)
+{
+    return server->loop ? lp_loop_config(server->loop, NULL) : LIMPET_OK;
+}
+
+int limpet_server_post(struct limpet_server *server,
+    void (*run)(void *context, struct limpet_server *server), void *context)
+{
+    struct lp_seat_post *post = malloc(sizeof *post);
+    if (!post)
+        return LIMPET_ENOMEM;
+    *post = (struct lp_seat_post){.run = run, .context = context};
+    (void)pthread_mutex_lock(&server->mutex);
+    int err = server->posts ? LIMPET_OK : ring(server);
+    if (!err) {
+        *server->posts_end = post;
+        server->posts_end = &post->next;
+    }
+    (void)pthread_mutex_unlock(&server->mutex);
+    if (err)
+        free(post);
+    return err;
+}
+
+static struct lp_seat_post *take_all(struct limpet_server *server)
+{
+    (void)pthread_mutex_lock(&server->mutex);
+    struct lp_seat_post *first = server->posts;
+    server->posts = NULL;
+    server->posts_end = &server->posts;
+    (void)pthread_mutex_unlock(&server->mutex);
+    return first;
+}
+
+void lp_seat_run_posts(struct limpet_server *server)
+{
+    for (struct lp_seat_post *post = take_all(server), *next; post; post = next) {
+        next = post->next;
+        post->run(post->context, server);
+        free(post);
+    }
+}
+
+void lp_seat_drop_posts(struct limpet_server *server)
+{
+    for (struct lp_seat_post *post = take_all(server), *next; post; post = next) {
+        next = post->next;
+        free(post);
+    }
+}
+
+int lp_seat_catch_up(struct limpet_server *server)
+{
+    (void)pthread_mutex_lock(&server->mutex);
+    int err = server->posts ? ring(server) : LIMPET_OK;
+    if (!err && server->is_stop_due)
+        err = lp_loop_stop(server->loop);
+    (void)pthread_mutex_unlock(&server->mutex);
+    return err;
+}
+
+int limpet_server_stop(struct limpet_server *server)
+{
+    (void)pthread_mutex_lock(&server->mutex);
+    server->is_stop_due = true;
+    int err = server->loop ? lp_loop_stop(server->loop) : LIMPET_OK;
+    (void)pthread_mutex_unlock(&server->mutex);
+    return err;
+}

@@ -1,0 +1,195 @@
+/* The server's life and its options (limpet-server.h; serve/server.h). What the rooms assert of
+ * their callers is checked here, because it is a stranger's program. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "io/file.h"
+#include "io/loop.h"
+#include "libserver/libserver.h"
+
+_Static_assert((int)LIMPET_EUNSUPPORTED == LP_EUNSUPPORTED && (int)LIMPET_EIO == LP_EIO, "");
+_Static_assert((int)LIMPET_EUNREACHABLE == LP_EUNREACHABLE, "");
+_Static_assert((int)LIMPET_STATE_MAX == LP_SERVER_STATE_MAX, "");
+_Static_assert((int)LIMPET_SESSIONS_LOCAL == LP_SESSIONS_LOCAL, "");
+_Static_assert((int)LIMPET_SESSIONS_STATELESS == LP_SESSIONS_STATELESS, "");
+_Static_assert((int)LIMPET_REPLAY_OFF == LP_SERVER_REPLAY_OFF, "");
+_Static_assert((int)LIMPET_REPLAY_PREFER == LP_SERVER_REPLAY_PREFER, "");
+_Static_assert((int)LIMPET_REPLAY_STRICT == LP_SERVER_REPLAY_STRICT, "");
+_Static_assert((int)LIMPET_PRINCIPAL_BYTES == sizeof(struct lp_key), "");
+
+/* --- words --- */
+
+int lp_seat_fail(struct limpet_server *server, int error, struct lp_span why)
+{
+    (void)snprintf(server->why, sizeof server->why, "%.*s", (int)why.len, why.ptr);
+    return error;
+}
+
+const char *limpet_server_why(const struct limpet_server *server, int error)
+{
+    return server && server->why[0] ? server->why : lp_error_sentence(error);
+}
+
+/* --- options --- */
+
+static bool is_path(struct lp_span path)
+{
+    bool is_fine = path.len && path.len <= LP_SERVER_PATH_MAX && path.ptr[0] == '/';
+    for (size_t i = 0; i < path.len && is_fine; i++)
+        is_fine = path.ptr[i] > ' ' && path.ptr[i] < 0x7F && path.ptr[i] != '?';
+    return is_fine;
+}
+
+/* The configured id, else the platform's, else, where chosen, one made of the hostname. */
+static int choose_owner(struct limpet_server *server, const struct limpet_server_options *options)
+{
+    struct lp_owner_sources sources = {.configured = lp_span_str(options->owner),
+        .machine = lp_span_str(getenv("FLY_MACHINE_ID")),
+        .hostname = lp_span_str(getenv("HOSTNAME")),
+        .takes_hostname = options->owner_from_hostname};
+    return lp_owner_choose(&sources, &server->owner) ? LIMPET_ESYNTAX : LIMPET_OK;
+}
+
+static bool are_fine(const struct limpet_server_options *options)
+{
+    return options->name && options->version &&
+        (!options->path || is_path(lp_span_str(options->path)));
+}
+
+/* A bearer hook that speaks of bytes. */
+static bool on_bearer(void *ctx, struct lp_span token, struct lp_key *ret_principal)
+{
+    struct limpet_server *server = ctx;
+    unsigned char principal[LIMPET_PRINCIPAL_BYTES] = {0};
+    if (!server->bearer(server->bearer_context, lp_lib_out(token), principal))
+        return false;
+    memcpy(ret_principal, principal, sizeof *ret_principal);
+    return true;
+}
+
+static int64_t perform(void *ctx, const struct lp_action *action)
+{
+    const struct limpet_server *server = ctx;
+    const struct lp_shell *below = lp_loop_shell(server->loop);
+    return below->perform(below->ctx, action);
+}
+
+static enum lp_server_replay replay_of(
+    const struct limpet_server *server, enum limpet_replay replay)
+{
+    return server->owner.len ? (enum lp_server_replay)replay : LP_SERVER_REPLAY_OFF;
+}
+
+static int start(struct limpet_server *server, const struct limpet_server_options *options)
+{
+    const char *origins = options->origins ? options->origins : getenv("LIMPET_ALLOWED_ORIGINS");
+    struct lp_server_args args = {.shell = &server->shell,
+        .offer = &server->offer,
+        .name = lp_span_str(options->name),
+        .version = lp_span_str(options->version),
+        .instructions = lp_span_str(options->instructions),
+        .path = lp_span_str(server->path),
+        .mode = (enum lp_session_mode)options->sessions,
+        .owner = lp_owner_span(&server->owner),
+        .replay = replay_of(server, options->replay),
+        .session_max = options->session_max,
+        .idle_us = options->idle_ms * 1000ull,
+        .grace_us = options->grace_ms * 1000ull,
+        .retry_ms = options->retry_ms,
+        .origins = lp_span_str(origins),
+        .bearer = options->bearer ? on_bearer : NULL,
+        .bearer_ctx = server,
+        .resource_metadata = lp_span_str(options->resource_metadata)};
+    lp_io_random(args.seed, sizeof args.seed);
+    return lp_server_new(&args, &server->server);
+}
+
+static int set_up(struct limpet_server *server, const struct limpet_server_options *options)
+{
+    server->bearer = options->bearer;
+    server->bearer_context = options->bearer_context;
+    server->owns_process = options->owns_process;
+    server->offer.lists_change = options->lists_change;
+    server->offer.has_subscriptions = options->has_subscriptions;
+    server->shell = (struct lp_shell){.ctx = server, .perform = perform};
+    int err = choose_owner(server, options);
+    if (!err)
+        err = lp_seat_copy(server, options->path ? options->path : "/mcp", &server->path);
+    return err ? err : start(server, options);
+}
+
+/* --- life --- */
+
+static struct limpet_server *new_server(const struct limpet_alloc *alloc)
+{
+    struct lp_alloc inner = {0};
+    if (alloc)
+        inner = (struct lp_alloc){.resize = alloc->resize, .context = alloc->context};
+    struct limpet_server *server = lp_resize(&inner, NULL, 0, sizeof *server);
+    if (!server)
+        return NULL;
+    memset(server, 0, sizeof *server);
+    server->alloc = inner;
+    server->posts_end = &server->posts;
+    if (pthread_mutex_init(&server->mutex, NULL)) {
+        (void)lp_resize(&inner, server, sizeof *server, 0);
+        return NULL;
+    }
+    return server;
+}
+
+int limpet_server_new(const struct limpet_alloc *alloc, const struct limpet_server_options *options,
+    struct limpet_server **ret_server)
+{
+    if (!are_fine(options))
+        return LIMPET_ESYNTAX;
+    struct limpet_server *server = new_server(alloc);
+    if (!server)
+        return LIMPET_ENOMEM;
+    int err = set_up(server, options);
+    if (err) {
+        limpet_server_free(server);
+        return err;
+    }
+    *ret_server = server;
+    return LIMPET_OK;
+}
+
+void limpet_server_free(struct limpet_server *server)
+{
+    if (!server)
+        return;
+    lp_server_free(server->server);
+    lp_seat_close(server);
+    lp_seat_drop_posts(server);
+    lp_seat_give_back(server);
+    (void)pthread_mutex_destroy(&server->mutex);
+    struct lp_alloc alloc = server->alloc;
+    (void)lp_resize(&alloc, server, sizeof *server, 0);
+}
+
+void lp_seat_event(void *ctx, const struct lp_event *event)
+{
+    struct limpet_server *server = ctx;
+    lp_server_event(server->server, event);
+    if (event->kind != LP_EV_CONFIG)
+        return;
+    lp_seat_run_posts(server); /* CONFIG is the bell of post.c */
+    lp_server_settle(server->server, event->mono_us);
+}
+
+/* --- questions --- */
+
+void limpet_server_owner(const struct limpet_server *server, struct limpet_owner *ret_owner)
+{
+    const struct lp_owner *owner = &server->owner;
+    *ret_owner =
+        (struct limpet_owner){.source = (enum limpet_owner_source)owner->source, .len = owner->len};
+    memcpy(ret_owner->text, owner->text, owner->len);
+}
+
+uint32_t limpet_server_session_count(const struct limpet_server *server)
+{
+    return lp_server_session_count(server->server);
+}

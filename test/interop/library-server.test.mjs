@@ -1,0 +1,127 @@
+// liblimpet-server as its README has it: the code there is compiled as C11 and as C++17, runs, and is
+// called by the official client; and the other examples of servers.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { suite, test } from 'node:test';
+import * as T from '@modelcontextprotocol/sdk/types.js';
+import { connect, until } from '../system/lib/flow.mjs';
+import { start } from '../system/lib/proc.mjs';
+
+const ROOT = path.resolve(import.meta.dirname, '../..');
+const BUILD = path.resolve(process.env.LIMPET_BUILD ?? path.dirname(process.env.LIMPET));
+const EXAMPLES = path.join(BUILD, 'doc/examples/server');
+const STARTS = 20_000;
+
+function readmeCode() {
+  const blocks = readFileSync(path.join(ROOT, 'README.md'), 'utf8').matchAll(/^```c\n(.*?)^```$/gms);
+  const [code] = [...blocks].map(block => block[1]).filter(text => text.includes('limpet-server.h'));
+  return code;
+}
+
+function compile(t, code, [compiler, ...flags]) {
+  const dir = mkdtempSync(path.join(tmpdir(), 'limpet-readme-'));
+  t.after(() => rmSync(dir, { recursive: true }));
+  const source = path.join(dir, 'greeter.c');
+  writeFileSync(source, code);
+  const libraries = ['lib', 'libserver'].map(room => path.join(BUILD, 'src', room));
+  execFileSync(compiler, [...flags, '-Wall', '-Wextra', '-Wpedantic', '-Werror',
+    `-I${ROOT}/include`, source, '-x', 'none', '-o', path.join(dir, 'greeter'),
+    ...libraries.flatMap(folder => [`-L${folder}`, `-Wl,-rpath,${folder}`]),
+    '-llimpet-server', '-llimpet'], { stdio: 'pipe', encoding: 'utf8' });
+  return path.join(dir, 'greeter');
+}
+
+async function serve(t, program, env = {}) {
+  const proc = start(t, path.basename(program), program, ['127.0.0.1:0'], { env });
+  const [, url] = await proc.says(/listening on (http:\S+)\n/, STARTS);
+  return { proc, url };
+}
+
+async function call(client, name, args) {
+  const result = await client.callTool({ name, arguments: args });
+  return { text: result.content[0].text, isError: result.isError ?? false };
+}
+
+suite('the 40 lines of the README', () => {
+  test('are 40 lines', () => {
+    assert.ok(readmeCode().trimEnd().split('\n').length <= 40);
+  });
+
+  for (const language of [['gcc', '-std=c11', '-x', 'c'], ['g++', '-std=c++17', '-x', 'c++']]) {
+    test(`compile by ${language.join(' ')}, run, and are called by the official client`, async t => {
+      const { proc, url } = await serve(t, compile(t, readmeCode(), language));
+      const { client } = await connect(url);
+      t.after(() => client.close());
+      const { tools } = await client.listTools();
+      assert.deepEqual(tools.map(tool => tool.name), ['greet']);
+      assert.deepEqual(await call(client, 'greet', { name: 'W\u00f6rld "2"' }),
+        { text: 'Hello, W\u00f6rld "2"!', isError: false });
+      for (const args of [{}, { name: 7 }, { name: 'x'.repeat(64) }]) {
+        assert.equal((await call(client, 'greet', args)).isError, true);
+      }
+      await client.close();
+      assert.equal((await proc.stop('SIGTERM', 15_000)).code, 0);
+    });
+  }
+
+  test('an address that cannot be is told, and the exit status is 1', async t => {
+    const proc = start(t, 'greeter', path.join(EXAMPLES, 'server-greeter'), ['nowhere']);
+    assert.equal((await proc.ended).code, 1);
+    assert.match(proc.stderr, /must be host:port/);
+    const { url } = await serve(t, path.join(EXAMPLES, 'server-greeter'));
+    const second = start(t, 'second', path.join(EXAMPLES, 'server-greeter'), [new URL(url).host]);
+    assert.equal((await second.ended).code, 1);
+    assert.match(second.stderr, /in use/);
+  });
+
+  test('FLY_MACHINE_ID and LIMPET_ALLOWED_ORIGINS of the environment are taken', async t => {
+    const { url } = await serve(t, path.join(EXAMPLES, 'server-greeter'),
+      { FLY_MACHINE_ID: 'f9', LIMPET_ALLOWED_ORIGINS: 'https://app.example' });
+    const { client, transport } = await connect(url);
+    t.after(() => client.close());
+    assert.match(transport.sessionId, /^f9\./);
+    const refused = await fetch(url, { method: 'POST', headers: { origin: 'https://evil.example' } });
+    assert.equal(refused.status, 403);
+  });
+});
+
+suite('other examples', () => {
+  test('thread.c: calls that work in threads, many at a time, are answered when they are done', async t => {
+    const { url } = await serve(t, path.join(EXAMPLES, 'server-thread'));
+    const { client } = await connect(url);
+    t.after(() => client.close());
+    const numbers = [4, 9, 25, 49, 1_000_003, 15_485_863, 97, 2];
+    const answers = await Promise.all(
+      numbers.map(number => call(client, 'smallest_factor', { number })));
+    assert.deepEqual(answers.map(answer => answer.text),
+      ['2', '3', '5', '7', '1000003', '15485863', '97', '2']);
+    assert.equal((await call(client, 'smallest_factor', { number: 1 })).isError, true);
+  });
+
+  test('notes.c: template, subscription, prompt and completion', async t => {
+    const { url } = await serve(t, path.join(EXAMPLES, 'server-notes'));
+    const { client, seen } = await connect(url);
+    t.after(() => client.close());
+    const updates = [];
+    client.setNotificationHandler(T.ResourceUpdatedNotificationSchema,
+      message => { updates.push(message.params.uri); });
+    await until(() => seen.streams > 0, 10_000, 'the GET stream');
+    const { resourceTemplates: [template] } = await client.listResourceTemplates();
+    assert.equal(template.uriTemplate, 'note://{number}');
+    await assert.rejects(client.readResource({ uri: 'note://3' }), { code: -32002 });
+    await client.subscribeResource({ uri: 'note://3' });
+    assert.equal((await call(client, 'write_note', { number: 3, text: 'a "b"\n' })).text, 'note://3');
+    const { contents: [note] } = await client.readResource({ uri: 'note://3' });
+    assert.equal(note.text, 'a "b"\n');
+    await until(() => updates.length === 1, 10_000, 'the update');
+    assert.deepEqual(updates, ['note://3']);
+    const { messages } = await client.getPrompt({ name: 'summarize' });
+    assert.equal(messages[0].role, 'user');
+    const { completion } = await client.complete({
+      ref: { type: 'ref/prompt', name: 'summarize' }, argument: { name: 'length', value: '' } });
+    assert.deepEqual(completion.values, ['short', 'long']);
+  });
+});
