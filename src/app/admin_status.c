@@ -11,15 +11,6 @@ static int quote_member(struct lp_buf *out, const char *before, struct lp_span t
     return err ? err : lp_json_quote(out, text);
 }
 
-/* A sidecar's peer has its sessions itself. */
-static bool is_peer(const struct lp_conf_server *server, struct lp_span replica)
-{
-    for (uint32_t i = 0; i < server->replica_count; i++)
-        if (lp_span_eq(server->replicas[i].name, replica))
-            return server->replicas[i].is_peer;
-    return false;
-}
-
 /* --- JSON --- */
 
 static int json_owner(const struct lp_conf *conf, struct lp_buf *out)
@@ -44,12 +35,13 @@ static int json_keys(const struct lp_keyring *ring, struct lp_buf *out)
     return err ? err : lp_buf_append(out, LP_SPAN("]"));
 }
 
-static int json_replica(const struct lp_metrics_replica *row, bool is_of_peer, struct lp_buf *out)
+/* A sidecar's peer has its sessions itself. */
+static int json_replica(const struct lp_metrics_replica *row, struct lp_buf *out)
 {
     int err = quote_member(out, "{\"name\":", row->name);
     if (!err)
         err = quote_member(out, ",\"state\":", row->state);
-    if (!err && is_of_peer)
+    if (!err && row->is_peer)
         return lp_buf_append(out, LP_SPAN(",\"peer\":true}"));
     return err ? err
                : lp_buf_printf(out, ",\"sessions\":%llu,\"incarnation\":%llu}",
@@ -88,7 +80,7 @@ static int json_server(
         const struct lp_metrics_replica *row = &status->replicas[i];
         err = is_first ? LP_OK : lp_buf_append(out, LP_SPAN(","));
         if (!err)
-            err = json_replica(row, is_peer(server, row->name), out);
+            err = json_replica(row, out);
         is_first = false;
     }
     return err ? err : lp_buf_append(out, LP_SPAN("]}"));
@@ -149,7 +141,7 @@ static int text_server(
         const struct lp_metrics_replica *row = &status->replicas[i];
         if (!lp_span_eq(row->server, server->name))
             continue;
-        if (is_peer(server, row->name))
+        if (row->is_peer)
             err = lp_buf_printf(out, "  %-8.*s %17s  %.*s\n", (int)row->state.len, row->state.ptr,
                 "peer", (int)row->name.len, row->name.ptr);
         else

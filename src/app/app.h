@@ -91,12 +91,8 @@ LP_MUST int lp_app_load_either_conf(int argc, const char *const *argv, struct lp
 /* Chooses the owner id and judges whether all that belongs together is there; what is not is said
  * and ends in `refused`. */
 LP_MUST int lp_app_check_sidecar(struct lp_conf *conf, enum lp_exit refused);
-
-/* --- gateway.c --- */
-
-/* Runs a gateway, or a sidecar, until it is stopped; takes the snapshot. Returns the exit
- * status. */
-LP_MUST int lp_app_serve(struct lp_conf *conf);
+/* A sidecar with peers: their keys are the same, so none is made here. */
+bool lp_app_shares_key(const struct lp_conf *conf);
 
 /* --- load.c: configuration and keys --- */
 

@@ -20,8 +20,9 @@ static void print_verdict(const struct lp_conf *conf)
     uint32_t replicas = 0;
     if (conf->is_sidecar) {
         uint32_t peers = conf->servers[0].replica_count - 1; /* the first is the server beside it */
-        printf("The configuration is right: a sidecar with %u %s.\n", peers,
-            peers == 1 ? "peer" : "peers");
+        printf("The configuration is right: a sidecar with %u %s%s.\n", peers,
+            peers == 1 ? "peer" : "peers",
+            lp_conf_finds_peers(conf) ? ", and those that are looked up" : "");
         return;
     }
     for (uint32_t i = 0; i < conf->server_count; i++)
@@ -60,7 +61,7 @@ static int check_key(const struct lp_conf *conf)
         return lp_app_fail(
             LP_EXIT_REFUSED, "no home directory is known; name a key file with --key-file");
     bool is_there = !access(path, F_OK);
-    if (!is_there && conf->is_sidecar && conf->servers[0].replica_count > 1)
+    if (!is_there && lp_app_shares_key(conf))
         return lp_app_fail(LP_EXIT_REFUSED, LP_APP_NO_SHARED_KEY, path);
     if (!is_there)
         return check_missing_key(path, conf->is_sidecar ? "sidecar" : "gateway");

@@ -288,6 +288,7 @@ static void on_event(void *ctx, const struct lp_event *event)
         break;
     case LP_EV_MAIL:
     case LP_EV_STORE_REPLY:
+    case LP_EV_LOOKED:
         break;
     }
     settle(d);

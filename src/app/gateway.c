@@ -254,6 +254,16 @@ static void say_sidecar(struct gateway *g, const struct lp_conf *conf)
     lp_buf_release(&text);
 }
 
+static void say_look(struct gateway *g, const struct lp_conf *conf)
+{
+    bool is_file = conf->peers_file.len > 0;
+    struct lp_span where = is_file ? conf->peers_file : conf->peers_dns.address.host;
+    if (lp_conf_finds_peers(conf))
+        say(g, LP_LOG_INFO, "peers are looked up in %s %.*s every %llu ms",
+            is_file ? "the file" : "the name", (int)where.len, where.ptr,
+            (unsigned long long)conf->peers_every_ms);
+}
+
 static void say_admin(struct gateway *g, const struct lp_conf *conf)
 {
     const char *page = conf->admin.is_loopback ? "/status" : "/ready";
@@ -269,8 +279,10 @@ static void say_start(struct gateway *g, uint64_t descriptors)
     uint64_t needed = 2ull * conf->conn_max + DESCRIPTORS_SPARE;
     for (uint32_t i = 0; i < conf->server_count && !conf->is_sidecar; i++)
         say_server(g, &conf->servers[i]);
-    if (conf->is_sidecar)
+    if (conf->is_sidecar) {
         say_sidecar(g, conf);
+        say_look(g, conf);
+    }
     if (descriptors && descriptors < needed)
         say(g, LP_LOG_WARN,
             "this process may open %llu files; %llu are needed for %u connections: raise "
@@ -310,7 +322,7 @@ static int load_keys(struct gateway *g)
     if (lp_app_key_path(g->conf->key_file, path, sizeof path))
         return lp_app_fail(
             LP_EXIT_FAILED, "no home directory is known; name a key file with --key-file");
-    if (g->conf->is_sidecar && g->conf->servers[0].replica_count > 1 && access(path, F_OK))
+    if (lp_app_shares_key(g->conf) && access(path, F_OK))
         return lp_app_fail(LP_EXIT_REFUSED, LP_APP_NO_SHARED_KEY, path);
     int status = lp_app_load_keys(path, true, &g->keyring, &made);
     if (status == LP_EXIT_OK)

@@ -132,7 +132,8 @@ int lp_app_load_trust(const struct lp_conf *conf, struct lp_tls_trust **ret)
     struct lp_buf why;
     struct lp_tls_trust_args args = {.cacert_path = conf->tls_ca.len ? path : NULL};
     *ret = NULL;
-    if (!has_https(conf) && !conf->tls_ca.len)
+    /* What a peers file will say is not known yet. */
+    if (!has_https(conf) && !conf->peers_file.len && !conf->tls_ca.len)
         return LP_EXIT_OK;
     lp_buf_init(&why, WHY_MAX);
     snprintf(path, sizeof path, "%.*s", (int)conf->tls_ca.len, conf->tls_ca.ptr);

@@ -58,10 +58,20 @@ static int check_sealed(const struct sidecar *s, const struct lp_owner *self)
     if (!self->len)
         return lp_app_fail(
             s->refused, "sealed ids need an owner id for this sidecar; name it with --self");
-    if (conf->servers[0].replica_count == FIRST_PEER)
+    if (conf->servers[0].replica_count == FIRST_PEER && !lp_conf_finds_peers(conf))
         return lp_app_fail(s->refused,
-            "sealed ids need the list of peers, a --peer ID=URL for each; or use --ids owner");
+            "sealed ids need the list of peers, a --peer ID=URL for each, or a place to find them "
+            "in (--peers-dns, --peers-file); or use --ids owner");
     return LP_EXIT_OK;
+}
+
+/* Who is looked up is asked who it is, and must be able to answer. */
+static int check_found(const struct sidecar *s, const struct lp_owner *self)
+{
+    if (self->len || !lp_conf_finds_peers(s->conf))
+        return LP_EXIT_OK;
+    return lp_app_fail(
+        s->refused, "peers are of use only to a sidecar with an owner id; name it with --self");
 }
 
 static int prepare(const struct sidecar *s)
@@ -72,9 +82,17 @@ static int prepare(const struct sidecar *s)
         status = check_peers(s);
     if (status == LP_EXIT_OK)
         status = check_sealed(s, &self);
+    if (status == LP_EXIT_OK)
+        status = check_found(s, &self);
     if (status == LP_EXIT_OK && lp_conf_set_self(s->conf, lp_owner_span(&self)))
         status = lp_app_fail(LP_EXIT_FAILED, "out of memory");
     return status;
+}
+
+bool lp_app_shares_key(const struct lp_conf *conf)
+{
+    return conf->is_sidecar &&
+        (conf->servers[0].replica_count > FIRST_PEER || lp_conf_finds_peers(conf));
 }
 
 int lp_app_check_sidecar(struct lp_conf *conf, enum lp_exit refused)
@@ -119,6 +137,9 @@ static int help(struct lp_buf *out)
                      "  limpet sidecar --self m1 --local http://127.0.0.1:3000/mcp \\\n"
                      "      --listen 0.0.0.0:8080 --key-file /etc/limpet/key \\\n"
                      "      --peer m2=http://10.0.0.2:8080 --peer m3=http://10.0.0.3:8080\n"
+                     "  limpet sidecar --self m1 --local http://127.0.0.1:3000/mcp \\\n"
+                     "      --listen 0.0.0.0:8080 --key-file /etc/limpet/key \\\n"
+                     "      --peers-dns http://sidecars.internal:8080\n"
                      "  limpet sidecar --local http://127.0.0.1:3000/mcp \\\n"
                      "      --listen 0.0.0.0:8080 --ids owner --replay fly\n");
 }

@@ -61,6 +61,8 @@
     X(challenged, 1, 401, -32000, "the server asks for credentials")                               \
     /* the upstream is in trouble */                                                               \
     X(owner_in_doubt, 1, 503, -32603, "the session's replica cannot be reached just now")          \
+    X(peers_unsettled, 1, 503, -32603,                                                             \
+        "the session's owner is not known, and the peers are still being looked for")              \
     X(owner_busy, 1, 503, -32603,                                                                  \
         "as many requests as may (waiting_max) wait for the session's replica already")            \
     X(no_replica_up, 1, 503, -32603, "no replica can take a new session")                          \

@@ -259,6 +259,7 @@ void lp_fetcher_event(struct lp_fetcher *fetcher, const struct lp_event *event)
     case LP_EV_ACCEPTED:
     case LP_EV_MAIL:
     case LP_EV_STORE_REPLY:
+    case LP_EV_LOOKED:
     case LP_EV_CONFIG:
     case LP_EV_STOP:
         break; /* the command's own */

@@ -199,6 +199,21 @@ static void check_loop(struct lp_conf_reader *reader, struct lp_conf_draft *draf
     }
 }
 
+static void check_found_peers(struct lp_conf_reader *reader, struct lp_conf_draft *draft)
+{
+    const struct lp_conf_replica *dns = &reader->conf->peers_dns;
+    struct lp_conf_value *name = given(draft, LP_SPAN("peers_dns"));
+    struct lp_conf_value *file = given(draft, LP_SPAN("peers_file"));
+    bool has_path = dns->path.len && !lp_span_eq(dns->path, LP_SPAN("/"));
+    if (name && (dns->address.is_unix || dns->address.is_tls || has_path))
+        lp_conf_problem(&reader->problems, name,
+            "takes a URL like http://sidecars.internal:8080, without a path; certificates do not "
+            "hold the addresses that a name has, so for https list the peers, or use peers_file");
+    if (name && file)
+        lp_conf_problem(&reader->problems, file,
+            "peers are looked for in one place; give either peers_dns or peers_file");
+}
+
 static void check_sse(struct lp_conf_reader *reader, struct lp_conf_draft *draft)
 {
     struct lp_conf_value *upstream = given(draft, LP_SPAN("sse_upstream"));
@@ -248,6 +263,7 @@ void lp_conf_check(struct lp_conf_reader *reader)
         check_path(reader, i, LP_SPAN("sse_path"), draft->server.sse_path);
         check_replicas(reader, draft);
         check_peers(reader, draft);
+        check_found_peers(reader, draft);
         check_loop(reader, draft);
         check_sse(reader, draft);
     }

@@ -18,6 +18,7 @@ enum {
     LP_CONF_SERVERS_MAX = 256,
     LP_CONF_REPLICAS_MAX = 1024, /* per server */
     LP_CONF_NAME_MAX = 64,
+    LP_CONF_PEER_MAX = 512, /* bytes of a peer's owner id and URL */
 };
 
 /* "host:port" split, or a unix socket. */
@@ -103,11 +104,15 @@ struct lp_conf {
     bool is_sidecar;           /* replica 0 of the one server is local, all others are peers */
     struct lp_span self;       /* of a sidecar: its owner id; empty: it has none */
     bool self_from_hostname;   /* of a sidecar: an owner id may be made of the hostname */
-    enum lp_ids ids;           /* of a sidecar: how session ids say who owns them */
-    enum lp_replay replay;     /* of a sidecar: what another owner's request is answered with */
-    uint32_t waiting_max;      /* requests that wait for one replica's answer, default 1000;
-                                  0: no limit */
-    uint32_t conn_max;         /* client connections in all, default 9000 (two descriptors each) */
+    struct lp_conf_replica peers_dns; /* of a sidecar: its address's host is looked up for peers;
+                                         empty: none is */
+    struct lp_span peers_file;        /* of a sidecar: lines of ID=URL; empty: no file */
+    uint64_t peers_every_ms;          /* between two look-ups, default 5 s */
+    enum lp_ids ids;                  /* of a sidecar: how session ids say who owns them */
+    enum lp_replay replay; /* of a sidecar: what another owner's request is answered with */
+    uint32_t waiting_max;  /* requests that wait for one replica's answer, default 1000;
+                              0: no limit */
+    uint32_t conn_max;     /* client connections in all, default 9000 (two descriptors each) */
 };
 
 /* Which command the configuration is for: some keys belong to one of them only. */
@@ -134,6 +139,18 @@ void lp_conf_free(struct lp_conf *conf);
 /* Of a sidecar, once, before anything else reads the snapshot: its owner id (empty: none), which
  * names the local replica. A peer of that name is itself and is left out. LP_ENOMEM. */
 LP_MUST int lp_conf_set_self(struct lp_conf *conf, struct lp_span self);
+
+/* Whether more peers than the listed ones are looked for. */
+static inline bool lp_conf_finds_peers(const struct lp_conf *conf)
+{
+    return conf->peers_dns.address.host.len > 0 || conf->peers_file.len > 0;
+}
+
+/* A peer of an owner id (empty: not known yet) and a URL without a path. Both are copied into
+ * `room`, which *ret points to. LP_ESYNTAX, LP_ERANGE (the port), LP_ETOO_LONG; `room` is spoilt
+ * then. */
+LP_MUST int lp_conf_peer_make(struct lp_span id, struct lp_span url, char room[LP_CONF_PEER_MAX],
+    struct lp_conf_replica *ret);
 
 /* Finds -c/--config in the words without judging the others; empty when it is not there. */
 struct lp_span lp_conf_file_flag(int argc, const char *const *argv);

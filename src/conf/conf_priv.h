@@ -14,7 +14,7 @@
 #include "conf/conf.h"
 
 enum {
-    LP_CONF_KEYS_MAX = 56,        /* rows of the key table */
+    LP_CONF_KEYS_MAX = 64,        /* rows of the key table */
     LP_CONF_FILE_MAX = 1 << 20,   /* bytes of the file */
     LP_CONF_DEPTH_MAX = 8,        /* nesting of values */
     LP_CONF_VALUES_MAX = 1 << 16, /* values in one tree: aliases can multiply */

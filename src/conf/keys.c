@@ -152,6 +152,41 @@ static const struct lp_conf_key KEYS[] = {
         .paragraph = "The other sidecars, a list of owner ids with the address of each, like "
                      "m2=http://10.0.0.2:8080. They serve the same paths, so the URL has none. "
                      "An entry with the own id is left out, so that all may have one list."},
+    {.name = "peers_dns",
+        .flag = "--peers-dns",
+        .arg = "URL",
+        .type = LP_TYPE_URL,
+        .owner = LP_KEY_OF_SIDECAR,
+        AT_TOP(peers_dns),
+        .help = "A name that has the addresses of all sidecars",
+        .paragraph = "A URL like http://sidecars.internal:8080. Each address of its host is a "
+                     "peer, and is asked for its owner id; the own address may be among them. "
+                     "The name is looked up every peers_every: what has left is forgotten, what "
+                     "is new is found. As long as it cannot be looked up, the peers that are known "
+                     "stay."},
+    {.name = "peers_file",
+        .flag = "--peers-file",
+        .arg = "FILE",
+        .type = LP_TYPE_TEXT,
+        .owner = LP_KEY_OF_SIDECAR,
+        AT_TOP(peers_file),
+        .help = "A file with a line ID=URL for each sidecar",
+        .paragraph = "A file with a peer a line, like m2=http://10.0.0.2:8080; blank lines and "
+                     "those that begin with # do not count. It is read again every peers_every, "
+                     "and taken as a whole or, with a mistake in it, not at all."},
+    {.name = "peers_every",
+        .flag = "--peers-every",
+        .arg = "TIME",
+        .type = LP_TYPE_DURATION,
+        .owner = LP_KEY_OF_SIDECAR,
+        AT_TOP(peers_every_ms),
+        .fallback = "5s",
+        .min = 100,
+        .max = MINUTES(60),
+        .help = "How often peers are looked for anew",
+        .paragraph = "How often the peers are looked for anew, by peers_dns or peers_file. A "
+                     "request for an owner that nobody has heard of makes it happen at once, at "
+                     "most every second, and gets 503 with Retry-After until it has."},
     {.name = "ids",
         .flag = "--ids",
         .arg = "HOW",

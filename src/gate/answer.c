@@ -163,6 +163,19 @@ void lp_answer_preflight(struct lp_engine *e, struct lp_exchange *x)
     lp_buf_release(&names);
 }
 
+void lp_answer_owner(struct lp_engine *e, struct lp_exchange *x)
+{
+    unsigned char nonce[LP_HOP_NONCE_BYTES];
+    struct lp_hop_claim claim = lp_discovery_claim(x->request.path, e->conf->self);
+    lp_entropy_bytes(&e->entropy, nonce, sizeof nonce);
+    struct lp_span mark = lp_hop_sign(e->keyring, &claim, e->wall_ms, nonce, e->mark);
+    e->out_head->field_count = 0;
+    (void)!lp_head_add(e->out_head, LP_FIELD_CACHE_CONTROL, LP_SPAN("no-store"));
+    (void)!lp_head_add(e->out_head, LP_FIELD_LIMPET_HOP, mark);
+    send_whole(e, x, 204, LP_SPAN(""), LP_SPAN(""));
+    lp_exchange_over(e, x, LP_REASON_answered_here);
+}
+
 void lp_answer_dead_call(struct lp_engine *e, struct lp_exchange *x, enum lp_reason reason)
 {
     struct lp_buf body;

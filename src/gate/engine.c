@@ -21,10 +21,11 @@ static int init_servers(struct lp_engine *e)
         struct lp_server_state *server = &e->servers[i];
         server->conf = &e->conf->servers[i];
         server->index = i;
-        int err = lp_fleet_init(&server->fleet, server->conf, e->keyring);
+        uint32_t more = lp_conf_finds_peers(e->conf) ? LP_FOUND_MAX : 0;
+        int err = lp_fleet_init(&server->fleet, server->conf, e->keyring, more);
         if (err)
             return err;
-        for (uint32_t r = 0; r < server->fleet.count; r++)
+        for (uint32_t r = 0; r < server->fleet.room; r++)
             server->fleet.replicas[r].check =
                 (struct lp_timer){.kind = LP_TIMER_CHECK, .owner = (uint64_t)i << 32 | r};
     }
@@ -63,6 +64,19 @@ static int init(struct lp_engine *e, const struct lp_engine_args *args)
     return err ? err : e->out_head ? LP_OK : LP_ENOMEM;
 }
 
+static void ask_for_timer(struct lp_engine *e)
+{
+    uint64_t at_us = lp_heap_next_us(&e->timers);
+    if (at_us == e->timer_at_us)
+        return;
+    /* An earlier wake-up than needed does no harm; asking for each change would. */
+    if (e->timer_at_us < at_us && e->timer_at_us > e->mono_us)
+        return;
+    e->timer_at_us = at_us;
+    struct lp_action action = {.kind = LP_ACT_TIMER, .u.timer_at_us = at_us};
+    e->shell->perform(e->shell->ctx, &action);
+}
+
 int lp_engine_new(const struct lp_engine_args *args, struct lp_engine **ret)
 {
     LP_ASSERT(args->count >= 1 && args->count <= LP_ENGINES_MAX && args->number < args->count);
@@ -88,6 +102,9 @@ int lp_engine_new(const struct lp_engine_args *args, struct lp_engine **ret)
     e->stop_timer = (struct lp_timer){.kind = LP_TIMER_STOP};
     lp_engine_arm(e, &e->sweep_timer, e->mono_us + SWEEP_US);
     lp_engine_tell_ready(e);
+    lp_discovery_init(e);
+    if (e->discovery.is_on) /* its first look waits for nobody's event */
+        ask_for_timer(e);
     *ret = e;
     return LP_OK;
 }
@@ -263,6 +280,10 @@ static void on_timer(struct lp_engine *e, struct lp_timer *timer)
     case LP_TIMER_STOP:
         on_stop_deadline(e);
         return;
+    case LP_TIMER_DISCOVERY:
+    case LP_TIMER_QUESTION:
+        lp_discovery_timer(e, timer);
+        return;
     default:
         break;
     }
@@ -296,6 +317,9 @@ static void dispatch(struct lp_engine *e, const struct lp_event *event)
     case LP_EV_STOP:
         on_stop(e);
         break;
+    case LP_EV_LOOKED:
+        lp_discovery_looked(e, event->u.looked.error, event->u.looked.text);
+        break;
     case LP_EV_STORE_REPLY: /* no store is asked in this release */
     case LP_EV_CONFIG:      /* nor is the configuration reloaded */
         break;
@@ -318,19 +342,6 @@ static void tell_connections(struct lp_engine *e)
     int64_t open = count_clients(e);
     if (open != told)
         lp_metrics_add(&e->metrics, LP_METRIC_CONNECTIONS_OPEN, open - told);
-}
-
-static void ask_for_timer(struct lp_engine *e)
-{
-    uint64_t at_us = lp_heap_next_us(&e->timers);
-    if (at_us == e->timer_at_us)
-        return;
-    /* An earlier wake-up than needed does no harm; asking for each change would. */
-    if (e->timer_at_us < at_us && e->timer_at_us > e->mono_us)
-        return;
-    e->timer_at_us = at_us;
-    struct lp_action action = {.kind = LP_ACT_TIMER, .u.timer_at_us = at_us};
-    e->shell->perform(e->shell->ctx, &action);
 }
 
 void lp_engine_event(struct lp_engine *e, const struct lp_event *event)
@@ -380,20 +391,29 @@ bool lp_engine_is_ready(const struct lp_engine *e)
     return __atomic_load_n(&e->is_ready, __ATOMIC_RELAXED);
 }
 
+/* Among the peers that are looked up it finds itself. */
+static bool is_self(const struct lp_engine *e, const struct lp_replica *replica)
+{
+    return e->conf->is_sidecar && lp_span_eq(replica->conf->name, e->conf->self);
+}
+
 uint32_t lp_engine_replicas(
     const struct lp_engine *e, struct lp_metrics_replica *rows, uint32_t max)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < e->conf->server_count; i++) {
         const struct lp_fleet *fleet = &e->servers[i].fleet;
-        for (uint32_t r = 0; r < fleet->count; r++, count++) {
+        for (uint32_t r = 0; r < fleet->count; r++) {
             const struct lp_replica *replica = &fleet->replicas[r];
-            if (count < max)
-                rows[count] = (struct lp_metrics_replica){.server = fleet->conf->name,
+            if (!lp_fleet_is_there(replica) || (r && is_self(e, replica)))
+                continue;
+            if (count++ < max)
+                rows[count - 1] = (struct lp_metrics_replica){.server = fleet->conf->name,
                     .name = replica->conf->name,
                     .state = lp_span_str(lp_replica_state_name(replica->state)),
                     .sessions = replica->sessions,
                     .waiting = replica->waiting,
+                    .is_peer = replica->conf->is_peer,
                     .incarnation = replica->incarnation};
         }
     }

@@ -14,6 +14,7 @@
  *   cors.c      what pages of other origins are told (origins)
  *   cookies.c   cookies of replicas, kept for a session (cookie_jar)
  *   peers.c     what a sidecar does beside: owner ids, hop marks, requests for other owners
+ *   discovery.c peers that are looked up: who there is, and when that is settled
  *   seal.c      the id of a new session
  *   metadata.c  where to log in: well-known places, challenges, public names
  *   home.c      sessions by home, mail between engines
@@ -64,6 +65,8 @@ enum lp_timer_kind {
     LP_TIMER_CHECK,
     LP_TIMER_SWEEP,
     LP_TIMER_STOP,
+    LP_TIMER_DISCOVERY, /* the next look */
+    LP_TIMER_QUESTION,  /* a peer has not told its owner id in time */
 };
 
 enum lp_phase {
@@ -252,6 +255,26 @@ struct lp_mail {
     struct lp_span text; /* at most LP_MAIL_TEXT_MAX bytes; on the way it follows the struct */
 };
 
+enum { LP_UNSETTLED_MAX = 256 };
+
+/* Of a sidecar that looks its peers up. A round is a look and, where it found addresses, a question
+ * to each of them. */
+struct lp_discovery {
+    bool is_on;
+    bool is_looking;
+    bool is_failing; /* the last look failed */
+    bool is_wanted;  /* somebody waits for another round */
+    bool has_moved;  /* at an address another owner than before has answered in this round */
+    uint32_t open_questions;
+    uint64_t begun_us;    /* the round under way, or the last */
+    uint64_t complete_us; /* begin of the last round that left no question open; 0: none has */
+    struct lp_timer timer;
+    struct {
+        uint64_t session;
+        uint64_t since_us;
+    } unsettled[LP_UNSETTLED_MAX]; /* sessions of unknown owners, and when they were asked for */
+};
+
 enum { LP_SESSIONS_MAX = 1 << 18, LP_CLOSED_MAX = 8192, LP_SESSION_IDLE_S = 1800 };
 
 struct lp_engine {
@@ -293,6 +316,7 @@ struct lp_engine {
     uint32_t closed_next;
 
     struct lp_hop_cache hops;      /* of a sidecar */
+    struct lp_discovery discovery; /* likewise */
     char mark[LP_HOP_TEXT_MAX];    /* scratch for one hop mark */
     char room[LP_TICKET_TEXT_MAX]; /* scratch for one ticket */
 };
@@ -395,6 +419,8 @@ void lp_answer(
 void lp_answer_replay(struct lp_engine *e, struct lp_exchange *x);
 /* The answer to a page's preflight. */
 void lp_answer_preflight(struct lp_engine *e, struct lp_exchange *x);
+/* Somebody is told our owner id, signed. */
+void lp_answer_owner(struct lp_engine *e, struct lp_exchange *x);
 /* A JSON-RPC error in a 200: the call was sent and will never be answered. */
 void lp_answer_dead_call(struct lp_engine *e, struct lp_exchange *x, enum lp_reason reason);
 /* The same as an event of a running stream. */
@@ -452,6 +478,8 @@ LP_MUST int lp_peer_mint(struct lp_engine *e, struct lp_exchange *x, enum lp_tic
     struct lp_span inner, struct lp_span *ret_text);
 /* The fields that only a peer gets: the client's session id as it is, and the hop mark. */
 void lp_peer_add_fields(struct lp_engine *e, struct lp_exchange *x, struct lp_head *head);
+/* Somebody asks for our owner id. */
+bool lp_peer_is_question(const struct lp_engine *e, const struct lp_exchange *x);
 
 /* metadata.c: of requests at a well-known place */
 /* Where a replica has what was asked for; `path` is its MCP path. */
@@ -464,6 +492,17 @@ void lp_metadata_rewrite(struct lp_exchange *x);
 /* A challenge as the client gets it, of any answer; valid as long as the exchange. */
 struct lp_span lp_metadata_challenge(
     struct lp_engine *e, struct lp_exchange *x, struct lp_span challenge);
+
+/* discovery.c */
+#define LP_QUESTION_PATH "/.limpet/owner"
+/* What an answer to the question vouches for; no request has this method. */
+struct lp_hop_claim lp_discovery_claim(struct lp_span asked, struct lp_span owner);
+void lp_discovery_init(struct lp_engine *e);
+void lp_discovery_timer(struct lp_engine *e, const struct lp_timer *timer);
+void lp_discovery_looked(struct lp_engine *e, int error, struct lp_span text);
+/* Whether all peers are known as far as this session is concerned, whose owner is not among them.
+ * If not, they are looked for. */
+bool lp_discovery_is_settled(struct lp_engine *e, struct lp_key session);
 
 /* seal.c */
 /* The id of a new session at the leg's replica, with x->cookies if they fit. The text is in the

@@ -6,33 +6,73 @@
 
 #include "base/error.h"
 
-int lp_fleet_init(
-    struct lp_fleet *fleet, const struct lp_conf_server *conf, const struct lp_keyring *ring)
+/* A place as nobody has used it; its array of connections stays. */
+static int settle(
+    struct lp_replica *r, const struct lp_conf_replica *conf, const struct lp_keyring *ring)
 {
-    *fleet = (struct lp_fleet){.conf = conf};
-    fleet->replicas =
-        calloc(conf->replica_count ? conf->replica_count : 1, sizeof *fleet->replicas);
+    *r = (struct lp_replica){.conf = conf,
+        .incarnation = 1,
+        .keep_us = LP_POOL_IDLE_DEFAULT_US,
+        .pooled = r->pooled,
+        .check = {.kind = r->check.kind, .owner = r->check.owner}};
+    if (!r->pooled)
+        r->pooled = calloc(LP_POOL_MAX, sizeof *r->pooled);
+    for (uint32_t k = 0; k < ring->count; k++)
+        lp_ring_key_hash_name(&ring->keys[k], conf->name, r->hash[k]);
+    return r->pooled ? LP_OK : LP_ENOMEM;
+}
+
+int lp_fleet_init(struct lp_fleet *fleet, const struct lp_conf_server *conf,
+    const struct lp_keyring *ring, uint32_t more)
+{
+    *fleet = (struct lp_fleet){.conf = conf, .room = conf->replica_count + more};
+    fleet->replicas = calloc(fleet->room ? fleet->room : 1, sizeof *fleet->replicas);
     if (!fleet->replicas)
         return LP_ENOMEM;
     fleet->count = conf->replica_count;
-    for (uint32_t i = 0; i < fleet->count; i++) {
-        struct lp_replica *r = &fleet->replicas[i];
-        r->conf = &conf->replicas[i];
-        r->incarnation = 1;
-        r->keep_us = LP_POOL_IDLE_DEFAULT_US;
-        r->pooled = calloc(LP_POOL_MAX, sizeof *r->pooled);
-        if (!r->pooled)
-            return LP_ENOMEM;
-        for (uint32_t k = 0; k < ring->count; k++)
-            lp_ring_key_hash_name(&ring->keys[k], r->conf->name, r->hash[k]);
+    int err = LP_OK;
+    for (uint32_t i = 0; i < fleet->count && !err; i++)
+        err = settle(&fleet->replicas[i], &conf->replicas[i], ring);
+    return err;
+}
+
+int lp_fleet_put(
+    struct lp_fleet *fleet, const struct lp_keyring *ring, uint32_t at, struct lp_found *found)
+{
+    struct lp_replica *r = &fleet->replicas[at];
+    LP_ASSERT(at < fleet->count ? r->is_absent : at == fleet->count && at < fleet->room);
+    free(r->found);
+    r->found = NULL;
+    if (settle(r, &found->conf, ring)) {
+        free(found);
+        return LP_ENOMEM;
     }
+    r->found = found;
+    if (at == fleet->count)
+        fleet->count++;
     return LP_OK;
+}
+
+void lp_fleet_name(struct lp_replica *r, const struct lp_keyring *ring, struct lp_span owner)
+{
+    LP_ASSERT(r->found && !r->conf->name.len && lp_owner_is_id(owner));
+    memcpy(r->found->owner, owner.ptr, owner.len);
+    r->found->conf.name = lp_span(r->found->owner, owner.len);
+    for (uint32_t k = 0; k < ring->count; k++)
+        lp_ring_key_hash_name(&ring->keys[k], owner, r->hash[k]);
+}
+
+bool lp_fleet_is_there(const struct lp_replica *r)
+{
+    return !r->is_absent && r->conf->name.len;
 }
 
 void lp_fleet_fini(struct lp_fleet *fleet)
 {
-    for (uint32_t i = 0; i < fleet->count; i++)
+    for (uint32_t i = 0; fleet->replicas && i < fleet->room; i++) {
         free(fleet->replicas[i].pooled);
+        free(fleet->replicas[i].found);
+    }
     free(fleet->replicas);
     *fleet = (struct lp_fleet){0};
 }
@@ -132,7 +172,8 @@ uint32_t lp_fleet_find(const struct lp_fleet *fleet, uint32_t ring_index,
     const unsigned char hash[LP_REPLICA_HASH_BYTES])
 {
     for (uint32_t i = 0; i < fleet->count; i++)
-        if (memcmp(fleet->replicas[i].hash[ring_index], hash, LP_REPLICA_HASH_BYTES) == 0)
+        if (lp_fleet_is_there(&fleet->replicas[i]) &&
+            memcmp(fleet->replicas[i].hash[ring_index], hash, LP_REPLICA_HASH_BYTES) == 0)
             return i;
     return fleet->count;
 }

@@ -15,12 +15,15 @@
 #include "conf/conf.h"
 #include "gate/route.h"
 #include "mcp/keyring.h"
+#include "mcp/owner.h"
 
 enum {
     LP_POOL_MAX = 512,                 /* kept connections per replica and engine */
     LP_POOL_IDLE_DEFAULT_US = 1500000, /* until the replica says how long it keeps them */
     LP_CHECK_DOUBT_US = 250000,        /* between two checks while in doubt */
     LP_CHECK_GONE_US = 500000,         /* and while gone */
+    LP_FOUND_MAX = 512,                /* peers that are looked up */
+    LP_QUESTION_MAX = 64,              /* path and query */
 };
 
 struct lp_pooled {
@@ -28,8 +31,22 @@ struct lp_pooled {
     uint64_t since_us;
 };
 
+/* A peer that was looked up, not configured: what its place's conf points to. */
+struct lp_found {
+    struct lp_conf_replica conf;
+    char text[LP_CONF_PEER_MAX];
+    char owner[LP_OWNER_MAX]; /* its owner id, when it told it itself */
+    bool is_listed;           /* the last look found it */
+    uint64_t since_us;        /* when it was found first */
+    lp_id question;           /* the connection on which it is asked for its owner id; 0: none */
+    struct lp_timer patience;
+    char asked[LP_QUESTION_MAX];
+};
+
 struct lp_replica {
     const struct lp_conf_replica *conf;
+    struct lp_found *found; /* NULL: it is in the configuration */
+    bool is_absent;         /* it has left; its place may be taken again */
     enum lp_replica_state state;
     bool unreachable;     /* in doubt by time-outs, not by refusals */
     bool broke;           /* a connection broke or was refused since the last success */
@@ -51,14 +68,25 @@ struct lp_replica {
 
 struct lp_fleet {
     const struct lp_conf_server *conf;
-    uint32_t count;
-    uint32_t turn; /* round robin */
+    uint32_t count; /* places, absent replicas included: they never move */
+    uint32_t room;  /* for that many */
+    uint32_t turn;  /* round robin */
     struct lp_replica *replicas;
 };
 
-LP_MUST int lp_fleet_init(
-    struct lp_fleet *fleet, const struct lp_conf_server *conf, const struct lp_keyring *ring);
+/* With `more` free places. */
+LP_MUST int lp_fleet_init(struct lp_fleet *fleet, const struct lp_conf_server *conf,
+    const struct lp_keyring *ring, uint32_t more);
 void lp_fleet_fini(struct lp_fleet *fleet);
+
+/* Puts a peer into the place `at`: an absent one that nobody uses any more, or fleet->count while
+ * there is room. Takes `found`, also when it fails (LP_ENOMEM). */
+LP_MUST int lp_fleet_put(
+    struct lp_fleet *fleet, const struct lp_keyring *ring, uint32_t at, struct lp_found *found);
+/* The owner id of a peer that had none. */
+void lp_fleet_name(struct lp_replica *r, const struct lp_keyring *ring, struct lp_span owner);
+/* There, and its owner id is known. */
+bool lp_fleet_is_there(const struct lp_replica *r);
 
 /* Why a connection could not be made: nothing was heard (a time-out, no route, no address of that
  * name), or somebody said no. When neither holds it failed on our side, which says nothing of the

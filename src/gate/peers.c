@@ -69,6 +69,14 @@ enum lp_reason lp_peer_judge_hop(struct lp_engine *e, struct lp_exchange *x)
     return mark.ptr ? judge_mark(e, x, mark) : LP_REASON_none;
 }
 
+bool lp_peer_is_question(const struct lp_engine *e, const struct lp_exchange *x)
+{
+    struct lp_span query;
+    struct lp_span path = lp_span_split(x->request.path, '?', &query);
+    return e->conf->self.len && x->request.method == LP_METHOD_GET &&
+        lp_span_eq(path, LP_SPAN(LP_QUESTION_PATH));
+}
+
 /* --- whose session it is --- */
 
 static void take_id(struct lp_engine *e, struct lp_exchange *x, struct lp_span id)
@@ -106,7 +114,8 @@ bool lp_peer_read_id(
 static uint32_t find_peer(const struct lp_fleet *fleet, struct lp_span owner)
 {
     for (uint32_t i = 0; i < fleet->count; i++)
-        if (fleet->replicas[i].conf->is_peer && lp_span_eq(fleet->replicas[i].conf->name, owner))
+        if (fleet->replicas[i].conf->is_peer && !fleet->replicas[i].is_absent &&
+            lp_span_eq(fleet->replicas[i].conf->name, owner))
             return i;
     return fleet->count;
 }

@@ -20,7 +20,7 @@ lp_id lp_pool_take(struct lp_engine *e, struct lp_replica *r)
 void lp_pool_give(struct lp_engine *e, struct lp_replica *r, lp_id link)
 {
     bool is_fit = lp_link_is_idle(&e->links, link) && r->pooled_count < LP_POOL_MAX &&
-        !e->stopping && r->state != LP_REPLICA_GONE;
+        !e->stopping && r->state != LP_REPLICA_GONE && !r->is_absent;
     if (!is_fit) {
         lp_link_close(&e->links, link, LP_CLOSE_NOW);
         return;
@@ -110,7 +110,7 @@ void lp_replica_connected(struct lp_engine *e, uint32_t server, uint32_t replica
 
 static void schedule_check(struct lp_engine *e, struct lp_replica *r)
 {
-    if (r->state == LP_REPLICA_UP || r->check.index)
+    if (r->state == LP_REPLICA_UP || r->check.index || r->is_absent)
         return;
     uint64_t wait_us = r->state == LP_REPLICA_GONE ? LP_CHECK_GONE_US : LP_CHECK_DOUBT_US;
     lp_engine_arm(e, &r->check, e->mono_us + wait_us);
@@ -185,7 +185,7 @@ static const struct lp_message_ops CHECK_OPS = {
 void lp_check_now(struct lp_engine *e, uint32_t server, uint32_t replica)
 {
     struct lp_replica *r = replica_at(e, server, replica);
-    if (r->check_link || e->stopping)
+    if (r->check_link || e->stopping || r->is_absent)
         return;
     struct lp_endpoint to = lp_replica_endpoint(e, server, replica);
     if (lp_link_open(&e->links, &to, &CHECK_OPS, e, &r->check_link)) {

@@ -313,7 +313,7 @@ static struct lp_route_facts facts_of(struct lp_engine *e, const struct lp_excha
     };
 }
 
-static struct lp_route_view view_of(const struct lp_engine *e, struct lp_exchange *x)
+static struct lp_route_view view_of(struct lp_engine *e, struct lp_exchange *x)
 {
     const struct lp_server_state *server = x->server;
     struct lp_route_view view = {
@@ -330,6 +330,7 @@ static struct lp_route_view view_of(const struct lp_engine *e, struct lp_exchang
     view.owner = lp_peer_owner(e, x);
     view.owner_is_other = x->owner.len > 0;
     view.owner_known = view.owner < server->fleet.count;
+    view.unsettled = !view.owner_known && !lp_discovery_is_settled(e, x->ticket.key);
     if (view.owner_known) {
         view.owner_state = server->fleet.replicas[view.owner].state;
         view.owner_unreachable = server->fleet.replicas[view.owner].unreachable;
@@ -384,6 +385,10 @@ void lp_request_head(struct lp_engine *e, struct lp_stream s, const struct lp_he
     x->record.http_method = x->request.method_name;
     struct lp_span query; /* may hold a token: no log line has it */
     x->record.path = lp_span_split(x->request.path, '?', &query);
+    if (lp_peer_is_question(e, x)) {
+        lp_answer_owner(e, x);
+        return;
+    }
     enum lp_reason reason = judge_head(e, x, head);
     if (reason && waits_for_id(x, head)) {
         x->refusal = reason;

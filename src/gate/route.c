@@ -47,6 +47,8 @@ static enum lp_reason reason_of_id(enum lp_id_state id)
 static struct lp_verdict to_replica(
     const struct lp_route_facts *facts, const struct lp_route_view *view, enum lp_verdict_kind kind)
 {
+    if (!view->owner_known && view->unsettled && !facts->was_passed)
+        return answer(LP_REASON_peers_unsettled);
     if (!view->owner_known)
         return lost(facts, view, LP_REASON_session_no_replica);
     if (view->owner_state == LP_REPLICA_GONE)
@@ -66,7 +68,7 @@ static struct lp_verdict to_other(
         return lost(facts, view, LP_REASON_session_passed_on);
     if (view->replays && !facts->is_too_large)
         return (struct lp_verdict){.kind = LP_VERDICT_REPLAY};
-    if (view->replays && !view->owner_known)
+    if (view->replays && !view->owner_known && !view->unsettled)
         return answer(LP_REASON_replay_too_large);
     return to_replica(facts, view, LP_VERDICT_FORWARD_PEER);
 }
@@ -88,7 +90,8 @@ static struct lp_verdict to_message_address(
     const struct lp_route_facts *facts, const struct lp_route_view *view)
 {
     struct lp_verdict verdict = to_owner(facts, view);
-    bool is_lost = verdict.kind == LP_VERDICT_ANSWER && verdict.reason != LP_REASON_owner_in_doubt;
+    bool is_lost = verdict.kind == LP_VERDICT_ANSWER &&
+        verdict.reason != LP_REASON_owner_in_doubt && verdict.reason != LP_REASON_peers_unsettled;
     return facts->method == LP_METHOD_POST || is_lost ? verdict
                                                       : answer(LP_REASON_method_not_allowed);
 }

@@ -56,6 +56,7 @@ struct lp_route_view {
     enum lp_knowledge mints_ids;
     bool challenges; /* a 401 of this server was seen */
     bool stopping;   /* this gateway takes no new work that lasts */
+    bool unsettled;  /* of a sidecar: the owner may be a peer that is not known yet */
     bool replays;    /* of a sidecar: the platform replays to other owners */
 };
 

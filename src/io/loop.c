@@ -204,6 +204,8 @@ static int64_t perform(void *ctx, const struct lp_action *action)
         return lp_io_mail_send(loop, action->u.mail.to, action->u.mail.bytes);
     case LP_ACT_STORE:
         return take_store(loop, action->u.store.ticket);
+    case LP_ACT_LOOK:
+        return lp_io_look(loop, action->u.look.is_file, action->u.look.text);
     case LP_ACT_LOG:
         return log_line(loop, action->u.log.line);
     case LP_ACT_STOPPED:

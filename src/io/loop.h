@@ -35,6 +35,8 @@
  *   terminal, file, socket, /dev/null. Their flags are not touched. The end of standard input is
  *   EOF; a failed read, or nobody there to read standard output, is BROKEN. Bytes a WRITE has taken
  *   are written after CLOSE too: LINGER waits for that as for a peer, lp_loop_free for two seconds.
+ * - LOOK: a host's addresses in the order of the resolver, or the bytes of a file, up to 1 MiB;
+ * what a name server does not answer may take as long as the system's resolver waits.
  * - There is no store in this release: a STORE is answered with LP_STORE_DOWN in the next turn.
  * - `mono_us` is taken once per turn, and again after every 32 events of a long one.
  * - An idle connection is one slab cell (about 260 bytes) and no buffer; all connections of a loop

@@ -110,6 +110,8 @@ struct lp_loop {
     bool is_stopped;           /* the engine has said STOPPED */
     atomic_uint running_peers; /* loop 0 outlives the other threads: signals come to it */
 
+    bool is_looking; /* a LOOK is under way */
+
     bool has_stdio;            /* LP_EP_STDIO was asked for once */
     struct lp_io_stdio *stdio; /* NULL: never opened */
 };
@@ -157,6 +159,9 @@ LP_MUST int lp_io_door_open(struct lp_loop *loop, const struct lp_io_door_args *
 void lp_io_door_timeout(struct lp_loop *loop, struct lp_timer *timer);
 /* Closes the doors; those of the admin listener only when `with_admin`. */
 void lp_io_doors_close(struct lp_loop *loop, bool with_admin);
+
+/* look.c: names and files, looked up in a thread of libuv's. */
+int64_t lp_io_look(struct lp_loop *loop, bool is_file, struct lp_span text);
 
 /* mail.c: what comes from other threads. */
 LP_MUST int lp_io_mail_init(struct lp_loop *loop);

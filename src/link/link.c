@@ -517,6 +517,7 @@ void lp_links_event(struct lp_links *links, const struct lp_event *event)
     case LP_EV_TIMER:
     case LP_EV_MAIL:
     case LP_EV_STORE_REPLY:
+    case LP_EV_LOOKED:
     case LP_EV_CONFIG:
     case LP_EV_STOP:
         LP_UNREACHABLE();

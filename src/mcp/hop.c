@@ -80,6 +80,13 @@ static bool read_mark(struct lp_span text, struct lp_span *ret_target, unsigned 
         !lp_base64url_decode(rest, (char *)raw, RAW_BYTES, &len) && len == RAW_BYTES;
 }
 
+struct lp_span lp_hop_target(struct lp_span text)
+{
+    unsigned char raw[RAW_BYTES];
+    struct lp_span target;
+    return read_mark(text, &target, raw) ? target : lp_span(NULL, 0);
+}
+
 /* Tries every key with the id that the mark names: ids are 4 bytes, two keys may share one. */
 static bool is_genuine(const struct lp_keyring *ring, const struct lp_hop_claim *claim,
     const unsigned char raw[RAW_BYTES])

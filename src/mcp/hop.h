@@ -63,6 +63,10 @@ struct lp_span lp_hop_sign(const struct lp_keyring *ring, const struct lp_hop_cl
 enum lp_hop_state lp_hop_judge(struct lp_hop_cache *cache, const struct lp_keyring *ring,
     const struct lp_hop_claim *claim, struct lp_span text, uint64_t wall_ms);
 
+/* Who a mark says it is for: a checked owner id, or empty for what is none by its form. To be
+ * believed only once the mark has been judged. */
+struct lp_span lp_hop_target(struct lp_span text);
+
 /* An empty cache; LP_ENOMEM. fini is harmless when done twice. */
 LP_MUST int lp_hop_cache_init(struct lp_hop_cache *cache);
 void lp_hop_cache_fini(struct lp_hop_cache *cache);

@@ -27,6 +27,9 @@
         "Requests sent again because they cannot have run or are harmless")                        \
     X(PEER_FORWARDS, "limpet_peer_forwards_total", counter,                                        \
         "Requests passed on to the sidecar that owns their session")                               \
+    X(PEER_LOOKS, "limpet_peer_looks_total", counter, "Times that peers were looked for")          \
+    X(PEER_LOOK_FAILURES, "limpet_peer_look_failures_total", counter,                              \
+        "Times that peers could not be looked for")                                                \
     X(SESSIONS_OPENED, "limpet_sessions_opened_total", counter,                                    \
         "Sessions opened (tickets issued)")                                                        \
     X(SESSIONS_ENDED, "limpet_sessions_ended_total", counter,                                      \
@@ -81,6 +84,7 @@ struct lp_metrics_replica {
     uint64_t sessions;
     uint64_t waiting; /* for the head of its answer, GETs aside */
     uint64_t incarnation;
+    bool is_peer; /* a sidecar's: its sessions are its own */
 };
 
 /* Appends the exposition text (format 0.0.4) of the sum of `blocks`, one HELP and TYPE per metric,

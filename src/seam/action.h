@@ -22,7 +22,9 @@ enum lp_action_kind {
     LP_ACT_TIMER, /* one TIMER event at at_us or soon after; replaces the last; UINT64_MAX: none */
     LP_ACT_MAIL,  /* to another engine of this process; copied; order per sender is kept */
     LP_ACT_STORE, /* get, put, lease: answered by LP_EV_STORE_REPLY or its time-out */
-    LP_ACT_LOG,   /* one line for the event log or the access log */
+    LP_ACT_LOOK, /* look a host's addresses or a small file up: answered by LP_EV_LOOKED, never from
+                    within this call; one at a time (LP_EEXISTS) */
+    LP_ACT_LOG,  /* one line for the event log or the access log */
     LP_ACT_STOPPED, /* the engine is empty after LP_EV_STOP */
 };
 
@@ -76,6 +78,10 @@ struct lp_action {
             uint32_t ttl_s;
             uint32_t timeout_ms;
         } store;
+        struct {
+            bool is_file;
+            struct lp_span text; /* a host's name, or a path */
+        } look;
         struct {
             enum lp_log_level level;
             struct lp_span line; /* without line end; never holds a secret */

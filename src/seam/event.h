@@ -24,6 +24,7 @@ enum lp_event_kind {
     LP_EV_TIMER,          /* the time of the last TIMER has come */
     LP_EV_MAIL,           /* mail: from another engine (or, later, a peer) */
     LP_EV_STORE_REPLY,    /* store: the answer to a STORE action, LP_ETIMEOUT included */
+    LP_EV_LOOKED,         /* looked: what the last LOOK found */
     LP_EV_CONFIG,         /* config: a new immutable snapshot (first start and reload) */
     LP_EV_STOP,           /* begin a graceful stop: stopped when the engine says STOPPED */
 };
@@ -62,6 +63,11 @@ struct lp_event {
             struct lp_span value;
             uint64_t version;
         } store;
+        struct {
+            int error; /* LP_ENOT_FOUND: no such name or file; LP_ETIMEOUT: no name server answers;
+                          LP_ELIMIT: the file is over 1 MiB, or memory is out; LP_EIO */
+            struct lp_span text; /* the file, or numeric addresses, one a line */
+        } looked;
         const void *config; /* const struct lp_conf *: owned by the app, alive until replaced */
     } u;
 };

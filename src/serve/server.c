@@ -218,6 +218,7 @@ void lp_server_event(struct lp_server *server, const struct lp_event *event)
         break;
     case LP_EV_MAIL:
     case LP_EV_STORE_REPLY:
+    case LP_EV_LOOKED:
     case LP_EV_CONFIG:
         break;
     }

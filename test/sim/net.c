@@ -649,6 +649,7 @@ static int64_t perform(struct sim_engine *engine, const struct lp_action *action
         sim_say(w, "g%u/%u has stopped", engine->gateway, engine->number);
         return LP_OK;
     case LP_ACT_STORE:
+    case LP_ACT_LOOK:
         break;
     }
     sim_fail(w, "an action that does not exist in this release: %d", (int)action->kind);

@@ -75,68 +75,125 @@ static void without_an_owner_nothing_changes(void **state)
     unload(&l);
 }
 
+static const struct {
+    const char *text;
+    const char *words[12];
+    const char *message;
+} MISTAKES[] = {
+    {NULL, {"--self", "m1"},
+        "the server beside this sidecar is not given; name it, like --local "
+        "http://127.0.0.1:3001/mcp\n"},
+    {"self: m1\npeers: [m2=http://b:1]\n", {NULL},
+        "limpet.yaml:1: the server beside this sidecar is not given; name it, like --local "
+        "http://127.0.0.1:3001/mcp\n"},
+    {NULL, {"--local", "http://a:1", "--threads", "2", "--balance=round_robin", "http://b:1"},
+        "--threads: belongs to limpet gateway, not here\n"
+        "--balance: belongs to limpet gateway, not here\n"
+        "URL 1: a sidecar has one server, named with --local, and a --peer for each other "
+        "sidecar\n"},
+    {"local: http://a:1\nservers: [{name: a}]\nreplicas: [http://b:1]\n", {NULL},
+        "limpet.yaml:2: servers: belongs to limpet gateway, not here\n"
+        "limpet.yaml:3: replicas: a sidecar has one server, named with --local, and a --peer "
+        "for each other sidecar\n"},
+    {NULL, {"--local", "http://a:1", "--local", "http://b:1"}, "--local: has more than 1 items\n"},
+    {NULL, {"--local", "http://127.0.0.1:8080"},
+        "--local: 127.0.0.1:8080 leads back to this gateway, which listens on 127.0.0.1:8080; "
+        "name the address of the MCP server, or listen elsewhere\n"},
+    {NULL, {"--local", "http://a:1", "--peer", "m2", "--peer", "=http://b:1", "--peer", "m2=b"},
+        "--peer: \"m2\" is not a peer; use its owner id and address, like "
+        "m2=http://10.0.0.2:8080\n"
+        "--peer: \"=http://b:1\" is not a peer; use its owner id and address, like "
+        "m2=http://10.0.0.2:8080\n"
+        "--peer: \"b\" is not a replica address; use http://host:port/path, https://host/path "
+        "or unix:/path.sock:/path\n"},
+    {NULL, {"--local", "http://a:1", "--peer", "m2=http://b:1/mcp"},
+        "--peer: \"m2=http://b:1/mcp\" names a path; a peer serves the same paths as this "
+        "sidecar, so leave it out\n"},
+    {NULL, {"--local", "http://a:1", "--peer", "m2=http://b:1", "--peer", "m2=http://c:1"},
+        "--peer: two peers have the owner id m2; each has one of its own\n"},
+    {"local: http://a:1\npeers: [{m2: http://b:1}]\n", {NULL},
+        "limpet.yaml:2: peers[0]: takes a peer like m2=http://10.0.0.2:8080, not a mapping of "
+        "keys\n"},
+    {NULL, {"--local", "http://a:1", "--replay", "on", "--ids", "plain"},
+        "--replay: \"on\" is not known here; use off, fly or fly-instance\n"
+        "--ids: \"plain\" is not known here; use sealed or owner\n"},
+    {NULL, {"--local", "http://a:1", "--peers-dns", "unix:/run/a.sock"},
+        "--peers-dns: takes a URL like http://sidecars.internal:8080, without a path; "
+        "certificates do not hold the addresses that a name has, so for https list the peers, "
+        "or use peers_file\n"},
+    {"local: http://a:1\npeers_dns: http://b\npeers_file: f\npeers_every: 10ms\n", {NULL},
+        "limpet.yaml:4: peers_every: \"10ms\" is out of range; from 100ms to 1h is accepted\n"
+        "limpet.yaml:3: peers_file: peers are looked for in one place; give either peers_dns "
+        "or peers_file\n"},
+    {NULL, {"--local", "http://a:1", "--zzzzzz"},
+        "--zzzzzz: unknown flag; limpet sidecar --help lists them\n"},
+    {NULL, {"--peer", "m2=http://b:1"},
+        "the server beside this sidecar is not given; name it, like --local "
+        "http://127.0.0.1:3001/mcp\n"},
+};
+
 static void each_mistake_has_its_message(void **state)
 {
-    static const struct {
-        const char *text;
-        const char *words[12];
-        const char *message;
-    } ROWS[] = {
-        {NULL, {"--self", "m1"},
-            "the server beside this sidecar is not given; name it, like --local "
-            "http://127.0.0.1:3001/mcp\n"},
-        {"self: m1\npeers: [m2=http://b:1]\n", {NULL},
-            "limpet.yaml:1: the server beside this sidecar is not given; name it, like --local "
-            "http://127.0.0.1:3001/mcp\n"},
-        {NULL, {"--local", "http://a:1", "--threads", "2", "--balance=round_robin", "http://b:1"},
-            "--threads: belongs to limpet gateway, not here\n"
-            "--balance: belongs to limpet gateway, not here\n"
-            "URL 1: a sidecar has one server, named with --local, and a --peer for each other "
-            "sidecar\n"},
-        {"local: http://a:1\nservers: [{name: a}]\nreplicas: [http://b:1]\n", {NULL},
-            "limpet.yaml:2: servers: belongs to limpet gateway, not here\n"
-            "limpet.yaml:3: replicas: a sidecar has one server, named with --local, and a --peer "
-            "for each other sidecar\n"},
-        {NULL, {"--local", "http://a:1", "--local", "http://b:1"},
-            "--local: has more than 1 items\n"},
-        {NULL, {"--local", "http://127.0.0.1:8080"},
-            "--local: 127.0.0.1:8080 leads back to this gateway, which listens on 127.0.0.1:8080; "
-            "name the address of the MCP server, or listen elsewhere\n"},
-        {NULL, {"--local", "http://a:1", "--peer", "m2", "--peer", "=http://b:1", "--peer", "m2=b"},
-            "--peer: \"m2\" is not a peer; use its owner id and address, like "
-            "m2=http://10.0.0.2:8080\n"
-            "--peer: \"=http://b:1\" is not a peer; use its owner id and address, like "
-            "m2=http://10.0.0.2:8080\n"
-            "--peer: \"b\" is not a replica address; use http://host:port/path, https://host/path "
-            "or unix:/path.sock:/path\n"},
-        {NULL, {"--local", "http://a:1", "--peer", "m2=http://b:1/mcp"},
-            "--peer: \"m2=http://b:1/mcp\" names a path; a peer serves the same paths as this "
-            "sidecar, so leave it out\n"},
-        {NULL, {"--local", "http://a:1", "--peer", "m2=http://b:1", "--peer", "m2=http://c:1"},
-            "--peer: two peers have the owner id m2; each has one of its own\n"},
-        {"local: http://a:1\npeers: [{m2: http://b:1}]\n", {NULL},
-            "limpet.yaml:2: peers[0]: takes a peer like m2=http://10.0.0.2:8080, not a mapping of "
-            "keys\n"},
-        {NULL, {"--local", "http://a:1", "--replay", "on", "--ids", "plain"},
-            "--replay: \"on\" is not known here; use off, fly or fly-instance\n"
-            "--ids: \"plain\" is not known here; use sealed or owner\n"},
-        {NULL, {"--local", "http://a:1", "--zzzzzz"},
-            "--zzzzzz: unknown flag; limpet sidecar --help lists them\n"},
-        {NULL, {"--peer", "m2=http://b:1"},
-            "the server beside this sidecar is not given; name it, like --local "
-            "http://127.0.0.1:3001/mcp\n"},
-    };
     (void)state;
     size_t bad = 0;
-    for (size_t i = 0; i < sizeof ROWS / sizeof ROWS[0]; i++) {
-        struct loaded l = load_sidecar(ROWS[i].text, ROWS[i].words);
-        if (!l.err || strcmp(l.message, ROWS[i].message) != 0) {
-            print_error("row %zu\n--- got\n%s--- want\n%s", i, l.message, ROWS[i].message);
+    for (size_t i = 0; i < sizeof MISTAKES / sizeof MISTAKES[0]; i++) {
+        struct loaded l = load_sidecar(MISTAKES[i].text, MISTAKES[i].words);
+        if (!l.err || strcmp(l.message, MISTAKES[i].message) != 0) {
+            print_error("row %zu\n--- got\n%s--- want\n%s", i, l.message, MISTAKES[i].message);
             bad++;
         }
         unload(&l);
     }
     assert_int_equal(bad, 0);
+}
+
+static void peers_may_be_looked_up(void **state)
+{
+    static const char *const WORDS[] = {
+        "--local", "http://a:1", "--peers-dns=http://All.Test", "--peers-every", "1m", NULL};
+    (void)state;
+    struct loaded l = load_sidecar(NULL, WORDS);
+    assert_string_equal(l.message, "");
+    assert_true(lp_conf_finds_peers(l.conf));
+    assert_span(l.conf->peers_dns.address.host, "all.test");
+    assert_int_equal(l.conf->peers_dns.address.port, 80);
+    assert_int_equal(l.conf->peers_every_ms, 60000);
+    assert_int_equal(l.conf->servers[0].replica_count, 1);
+    unload(&l);
+    l = load_sidecar("local: http://a:1\npeers_file: /etc/peers\n", NULL);
+    assert_string_equal(l.message, "");
+    assert_true(lp_conf_finds_peers(l.conf));
+    assert_int_equal(l.conf->peers_every_ms, 5000);
+    unload(&l);
+    l = load_sidecar("local: http://a:1\n", NULL);
+    assert_false(lp_conf_finds_peers(l.conf));
+    unload(&l);
+}
+
+static void a_peer_is_made_of_a_line(void **state)
+{
+    static const struct {
+        const char *url;
+        int err;
+    } ROWS[] = {{"http://h:1", LP_OK}, {"https://h/", LP_OK}, {"unix:/run/a.sock", LP_OK},
+        {"http://h:1/mcp", LP_ESYNTAX}, {"h:1", LP_ESYNTAX}, {"", LP_ESYNTAX},
+        {"http://h:0", LP_ERANGE}};
+    char room[LP_CONF_PEER_MAX], longest[LP_CONF_PEER_MAX];
+    struct lp_conf_replica peer;
+    (void)state;
+    for (size_t i = 0; i < sizeof ROWS / sizeof ROWS[0]; i++)
+        assert_int_equal(
+            lp_conf_peer_make(LP_SPAN("m2"), lp_span_str(ROWS[i].url), room, &peer), ROWS[i].err);
+    assert_int_equal(lp_conf_peer_make(LP_SPAN("m2"), LP_SPAN("https://H:9"), room, &peer), LP_OK);
+    assert_span(peer.name, "m2");
+    assert_span(peer.address.authority, "h:9");
+    assert_true(peer.is_peer && peer.address.is_tls && peer.address.port == 9);
+    assert_int_equal(lp_conf_peer_make(LP_SPAN(""), LP_SPAN("http://[::1]:9"), room, &peer), LP_OK);
+    assert_int_equal(peer.name.len, 0);
+    memset(longest, 'a', sizeof longest);
+    assert_int_equal(
+        lp_conf_peer_make(LP_SPAN("m2"), lp_span(longest, sizeof longest - 1), room, &peer),
+        LP_ETOO_LONG);
 }
 
 static void a_gateway_has_none_of_it(void **state)
@@ -181,6 +238,8 @@ int main(void)
         cmocka_unit_test(the_file_does_too),
         cmocka_unit_test(without_an_owner_nothing_changes),
         cmocka_unit_test(each_mistake_has_its_message),
+        cmocka_unit_test(peers_may_be_looked_up),
+        cmocka_unit_test(a_peer_is_made_of_a_line),
         cmocka_unit_test(a_gateway_has_none_of_it),
         cmocka_unit_test(help_names_the_flags_of_each),
     };

@@ -28,7 +28,7 @@ static int set_up(void **state)
                                   "AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n");
     if (lp_keyring_parse(text, &ring, &line))
         return -1;
-    return lp_fleet_init(&fleet, &conf, &ring);
+    return lp_fleet_init(&fleet, &conf, &ring, 0);
 }
 
 static int tear_down(void **state)

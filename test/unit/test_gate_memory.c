@@ -416,11 +416,45 @@ static void an_engine_needs_memory_to_begin(void **state)
     assert_in_range(n, 4, 50);
 }
 
+/* A look that finds no memory for its peers fails as one, and the next one finds them. */
+static void looking_for_peers_needs_memory(void **state)
+{
+    struct world *w = *state;
+    struct lp_event found = {.kind = LP_EV_LOOKED};
+    struct lp_metrics_replica rows[4];
+    w->conf.is_sidecar = true;
+    w->conf.self = LP_SPAN("m1");
+    w->conf.peers_file = LP_SPAN("/etc/peers");
+    w->conf.peers_every_ms = 1000;
+    w->replica.name = LP_SPAN("m1");
+    found.u.looked.text = LP_SPAN("m2=http://b:1\nm3=http://c:1\n");
+    struct lp_engine_args args = {.shell = &w->shell,
+        .count = 1,
+        .conf = &w->conf,
+        .keyring = &w->ring,
+        .mono_us = w->now_us};
+    long n = 0;
+    for (failed = 1; failed; n++) {
+        lp_engine_free(w->engine);
+        assert_int_equal(lp_engine_new(&args, &w->engine), LP_OK);
+        tell_kind(w, LP_EV_TIMER, 0);
+        failed = 0;
+        calls_left = n;
+        tell(w, found);
+        calls_left = -1;
+        assert_int_equal(w->engine->discovery.is_failing, failed > 0);
+        tell(w, found);
+        assert_int_equal(lp_engine_replicas(w->engine, rows, 4), 3);
+    }
+    assert_in_range(n, 4, 50);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_allocation_may_fail),
         TEST(an_engine_needs_memory_to_begin),
+        TEST(looking_for_peers_needs_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

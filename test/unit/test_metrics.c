@@ -21,10 +21,10 @@ static const struct lp_metrics *const BLOCKS[] = {&engines[0], &engines[1]};
         literal, sizeof(literal) - 1                                                               \
     }
 static const struct lp_metrics_replica REPLICAS[] = {
-    {TEXT("tools"), TEXT("10.0.0.1:1/mcp"), TEXT("up"), 7, 3, 1},
-    {TEXT("to\"o\\ls"), TEXT("b\nb"), TEXT("doubt"), 0, 0, 2},
-    {TEXT("tools"), TEXT("c"), TEXT("draining"), 1, 0, 2},
-    {TEXT("tools"), TEXT("d"), TEXT("gone"), 0, 0, 3},
+    {TEXT("tools"), TEXT("10.0.0.1:1/mcp"), TEXT("up"), 7, 3, 1, false},
+    {TEXT("to\"o\\ls"), TEXT("b\nb"), TEXT("doubt"), 0, 0, 2, false},
+    {TEXT("tools"), TEXT("c"), TEXT("draining"), 1, 0, 2, false},
+    {TEXT("tools"), TEXT("d"), TEXT("gone"), 0, 0, 3, false},
 };
 
 static int empty_engines(void **state)

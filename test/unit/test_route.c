@@ -180,6 +180,61 @@ static void a_stop_refuses_what_lasts(void **state)
     }
 }
 
+/* A sidecar that does not know all its peers yet cannot say that a session is lost ([S3]). */
+static void the_unsettled_is_not_lost(void **state)
+{
+    static const struct {
+        bool is_unsettled, was_passed, replays, is_too_large, is_sse;
+        enum lp_method method;
+        enum lp_reason reason; /* none: it is replayed */
+    } ROWS[] = {
+        {1, 0, 0, 0, 0, LP_METHOD_POST, LP_REASON_peers_unsettled},
+        {1, 0, 0, 0, 0, LP_METHOD_GET, LP_REASON_peers_unsettled},
+        {1, 0, 0, 0, 0, LP_METHOD_DELETE, LP_REASON_peers_unsettled},
+        {0, 0, 0, 0, 0, LP_METHOD_POST, LP_REASON_session_no_replica},
+        {1, 1, 0, 0, 0, LP_METHOD_POST, LP_REASON_session_passed_on}, /* once is once */
+        {1, 0, 1, 0, 0, LP_METHOD_POST, LP_REASON_none},
+        {1, 0, 1, 1, 0, LP_METHOD_POST, LP_REASON_peers_unsettled},
+        {0, 0, 1, 1, 0, LP_METHOD_POST, LP_REASON_replay_too_large},
+        {1, 0, 0, 0, 1, LP_METHOD_POST, LP_REASON_peers_unsettled},
+        {1, 0, 0, 0, 1, LP_METHOD_GET, LP_REASON_method_not_allowed},
+    };
+    (void)state;
+    for (size_t i = 0; i < 2 * sizeof ROWS / sizeof ROWS[0]; i++) {
+        size_t row = i / 2;
+        struct lp_route_facts facts = {.method = ROWS[row].method,
+            .door = LP_DOOR_MCP,
+            .id = LP_ID_GOOD,
+            .id_is_sse = ROWS[row].is_sse,
+            .was_passed = ROWS[row].was_passed,
+            .is_too_large = ROWS[row].is_too_large};
+        struct lp_route_view view = {.any_up = true,
+            .owner_is_other = true,
+            .unsettled = ROWS[row].is_unsettled,
+            .replays = ROWS[row].replays,
+            .challenges = i % 2}; /* 503 comes before a server's 401 */
+        struct lp_verdict verdict = lp_route(&facts, &view);
+        enum lp_reason want = ROWS[row].reason;
+        bool is_lost = want && lp_reason_info(want)->jsonrpc_code == -32001;
+        if (is_lost && view.challenges)
+            want = LP_REASON_challenged;
+        if (verdict.reason != want ||
+            verdict.kind != (want ? LP_VERDICT_ANSWER : LP_VERDICT_REPLAY))
+            fail_msg("row %zu: %s", row, lp_reason_info(verdict.reason)->name);
+    }
+}
+
+/* The same where the ticket's owner cannot even be named. */
+static void an_unsettled_ticket_is_not_lost(void **state)
+{
+    struct lp_route_facts facts = {.method = LP_METHOD_POST, .door = LP_DOOR_MCP, .id = LP_ID_GOOD};
+    struct lp_route_view view = {.any_up = true, .unsettled = true};
+    (void)state;
+    assert_int_equal(lp_route(&facts, &view).reason, LP_REASON_peers_unsettled);
+    facts.was_passed = true;
+    assert_int_equal(lp_route(&facts, &view).reason, LP_REASON_session_no_replica);
+}
+
 static void verdicts_have_names(void **state)
 {
     (void)state;
@@ -203,6 +258,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(each_case_has_its_verdict),
         cmocka_unit_test(laws_hold_everywhere),
         cmocka_unit_test(a_stop_refuses_what_lasts),
+        cmocka_unit_test(the_unsettled_is_not_lost),
+        cmocka_unit_test(an_unsettled_ticket_is_not_lost),
         cmocka_unit_test(verdicts_have_names),
     };
     if (argc > 1 && strcmp(argv[1], "--table") == 0) {

@@ -8,26 +8,30 @@ import { keyFile, newKey } from './gateway.mjs';
 const NO_ENV = { FLY_MACHINE_ID: '', HOSTNAME: '' };
 const REPLAY_BODY_MAX = 1_000_000;
 
+// `host` is where it listens, `wrap` a command in front of its own.
 class Sidecar {
   constructor(t, settings) {
+    this.host = '127.0.0.1';
+    this.wrap = [];
     Object.assign(this, settings);
     this.t = t;
   }
 
   get args() {
     return ['sidecar', ...(this.self ? ['--self', this.self] : []), '--local', this.local,
-      '--listen', `127.0.0.1:${this.port}`, '--admin', this.admin ?? 'off', '--key-file', this.key,
+      '--listen', `${this.host}:${this.port}`, '--admin', this.admin ?? 'off', '--key-file', this.key,
       '--access-log', '--log-format', 'json', ...this.peers.flatMap(peer => ['--peer', peer]),
       ...this.flags];
   }
 
-  at(pathname) { return `http://127.0.0.1:${this.port}${pathname}`; }
+  at(pathname) { return `http://${this.host}:${this.port}${pathname}`; }
   get url() { return this.at('/mcp'); }
 
   async start() {
-    this.proc = start(this.t, `sidecar ${this.self ?? ''}`, LIMPET, this.args,
+    const [command, ...args] = [...this.wrap, LIMPET, ...this.args];
+    this.proc = start(this.t, `sidecar ${this.self ?? ''}`, command, args,
       { env: { ...NO_ENV, ...this.env } });
-    await this.proc.listening(this.port);
+    await this.proc.says(/listening on http:/, 15_000);
     return this;
   }
 
@@ -47,9 +51,9 @@ export async function sidecars(t, locals, { knows = true, flags = [], env, key }
     { self: `m${i + 1}`, local, port: ports[i], peers, flags, env, key: shared }).start()));
 }
 
-export async function sidecar(t, { local, self, peers = [], flags = [], env, key, admin } = {}) {
-  return new Sidecar(t, { self, local, peers, flags, env, admin, key: key ?? keyFile(t, newKey()),
-    port: await freePort() }).start();
+export async function sidecar(t, { peers = [], flags = [], key, port, ...rest } = {}) {
+  return new Sidecar(t, { ...rest, peers, flags, key: key ?? keyFile(t, newKey()),
+    port: port ?? await freePort() }).start();
 }
 
 // `limpet replica`, `count` times.
