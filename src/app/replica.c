@@ -20,6 +20,7 @@ struct settings {
     const char *sse_path; /* NULL: nowhere */
     uint32_t sessions;
     enum lp_session_mode mode;
+    enum lp_server_eras eras;
     enum lp_server_replay replay;
     struct lp_owner owner;
 };
@@ -43,6 +44,7 @@ static int start_sample(struct replica *r, const struct settings *settings)
         .path = lp_span_str(settings->path),
         .sse_path = lp_span_str(settings->sse_path),
         .mode = settings->mode,
+        .eras = settings->eras,
         .owner = lp_owner_span(&settings->owner),
         .replay = settings->replay,
         .origins = lp_span_str(getenv("LIMPET_ALLOWED_ORIGINS")),
@@ -147,6 +149,17 @@ static int read_mode(const char *session, enum lp_session_mode *ret_mode)
     return LP_EXIT_OK;
 }
 
+static int read_eras(const char *era, enum lp_server_eras *ret)
+{
+    bool is_legacy = strcmp(era, "legacy") == 0;
+    bool is_modern = strcmp(era, "modern") == 0;
+    if (!is_legacy && !is_modern && strcmp(era, "both") != 0)
+        return lp_app_fail(
+            LP_EXIT_USAGE, "--era: there is no \"%s\"; say both, legacy or modern", era);
+    *ret = is_legacy ? LP_ERAS_LEGACY : is_modern ? LP_ERAS_MODERN : LP_ERAS_BOTH;
+    return LP_EXIT_OK;
+}
+
 /* The owner id is the flag's, else the platform's, else, where chosen, made of the hostname; a bad
  * one of the platform is none ([S1]). */
 static int read_owner(const char *owner, bool from_hostname, struct lp_owner *ret)
@@ -180,6 +193,7 @@ static int read_replay(const char *replay, struct settings *settings)
 /* The flags that are about sessions, as they were given. */
 struct session_flags {
     const char *session;
+    const char *era;
     const char *owner;
     const char *replay;
     bool from_hostname;
@@ -192,6 +206,8 @@ static int read_session_flags(struct settings *settings, const struct session_fl
         status = lp_app_fail(LP_EXIT_USAGE,
             "--sse-path: the streams of HTTP+SSE are sessions; it needs --session local");
     if (status == LP_EXIT_OK)
+        status = read_eras(flags->era, &settings->eras);
+    if (status == LP_EXIT_OK)
         status = read_owner(flags->owner, flags->from_hostname, &settings->owner);
     if (status == LP_EXIT_OK && flags->replay)
         status = read_replay(flags->replay, settings);
@@ -203,14 +219,15 @@ static int run(int argc, const char *const *argv)
     struct settings settings = {.name = "replica", .path = "/mcp", .sessions = LP_SERVER_SESSIONS};
     const char *listen = "127.0.0.1:0";
     const char *sessions = NULL;
-    struct session_flags flags = {.session = "local"};
+    struct session_flags flags = {.session = "local", .era = "both"};
     const char *words[LP_WORDS_MAX + 1];
     const struct lp_option options[] = {{"--listen", &listen, NULL, NULL},
         {"--name", &settings.name, NULL, NULL}, {"--path", &settings.path, NULL, NULL},
         {"--sse-path", &settings.sse_path, NULL, NULL}, {"--sessions", &sessions, NULL, NULL},
         {"--session", &flags.session, NULL, NULL}, {"--owner", &flags.owner, NULL, NULL},
         {"--replay", &flags.replay, NULL, NULL},
-        {"--owner-from-hostname", NULL, &flags.from_hostname, NULL}};
+        {"--owner-from-hostname", NULL, &flags.from_hostname, NULL},
+        {"--era", &flags.era, NULL, NULL}};
     int status = lp_options_read(options, sizeof options / sizeof *options, argc, argv, words);
     if (status == LP_EXIT_OK && words[0])
         status = lp_app_fail(LP_EXIT_USAGE, "there is a word too many: \"%s\"", words[0]);
@@ -230,10 +247,11 @@ static int help(struct lp_buf *out)
     return lp_app_text(out,
         "Usage: limpet replica [FLAG...]\n"
         "\n"
-        "A sample MCP server (Streamable HTTP, 2025-03-26 to 2025-11-25) that keeps its\n"
-        "sessions in its own memory: just the server that needs limpet gateway as soon\n"
-        "as there are two of it. Its tools: echo, whoami (which replica answered),\n"
-        "counter (kept in the session), slow (with progress), notify (on the GET stream).\n"
+        "A sample MCP server (Streamable HTTP, 2025-03-26 to 2025-11-25, and 2026-07-28)\n"
+        "that keeps its sessions in its own memory: just the server that needs limpet\n"
+        "gateway as soon as there are two of it. Its tools: echo, whoami (which replica\n"
+        "answered), counter (kept in the session), slow (with progress), notify (on the\n"
+        "GET stream).\n"
         "\n"
         "  --listen HOST:PORT  where to listen; port 0: any free one, printed\n"
         "                      (default 127.0.0.1:0)\n"
@@ -246,6 +264,8 @@ static int help(struct lp_buf *out)
         "  --session local     sessions live in this process (default)\n"
         "  --session stateless there are none: no id is given or asked for, so any\n"
         "                      replica can answer any request\n"
+        "  --era WHICH         both (default), legacy (up to 2025-11-25, with sessions)\n"
+        "                      or modern (2026-07-28, without)\n"
         "  --owner ID          session ids are ID.<uuid> and tell whose they are; 1 to\n"
         "                      32 letters and digits (default FLY_MACHINE_ID, else none)\n"
         "  --owner-from-hostname  where there is no other, make one of HOSTNAME\n"

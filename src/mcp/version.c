@@ -138,8 +138,7 @@ static bool is_plain(struct lp_span value)
     return true;
 }
 
-/* Whether a header value, `=?base64?...?=` decoded, means the same as a JSON string token. */
-static bool value_means(struct lp_span value, struct lp_span token)
+bool lp_version_value_means(struct lp_span value, struct lp_span token)
 {
     const struct lp_span begin = LP_SPAN("=?base64?");
     const struct lp_span end = LP_SPAN("?=");
@@ -183,7 +182,7 @@ static enum lp_reason check_name(
         return refuse(LP_REASON_header_mismatch, "Mcp-Name is missing", ret_detail);
     if (h.count > 1)
         return refuse(LP_REASON_header_mismatch, "Mcp-Name is given twice", ret_detail);
-    if (!value_means(h.value, pick_member(env, rule)))
+    if (!lp_version_value_means(h.value, pick_member(env, rule)))
         return refuse(LP_REASON_header_mismatch, rule->mismatch, ret_detail);
     return LP_REASON_none;
 }
@@ -203,15 +202,15 @@ static enum lp_reason judge_modern(
     if (!env->meta_version_is_string)
         return refuse(
             LP_REASON_unknown_version, "the protocol version must be a string", ret_detail);
+    if (h.count == 1 && !lp_json_string_is(env->meta_version, h.value))
+        return refuse(LP_REASON_header_mismatch,
+            "MCP-Protocol-Version does not match the protocol version in params._meta", ret_detail);
     if (!lp_json_string_is(env->meta_version, LP_SPAN(LP_VERSION_MODERN)))
         return refuse(LP_REASON_unknown_version, "Unsupported protocol version", ret_detail);
     if (h.count == 0)
         return refuse(LP_REASON_header_mismatch, "MCP-Protocol-Version is missing", ret_detail);
     if (h.count > 1)
         return refuse(LP_REASON_header_mismatch, "MCP-Protocol-Version is given twice", ret_detail);
-    if (!lp_version_is_modern(h.value))
-        return refuse(LP_REASON_header_mismatch,
-            "MCP-Protocol-Version does not match the protocol version in params._meta", ret_detail);
     if (!env->has_client_capabilities)
         return refuse(LP_REASON_missing_meta,
             "params._meta lacks io.modelcontextprotocol/clientCapabilities", ret_detail);

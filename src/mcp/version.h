@@ -27,8 +27,12 @@ bool lp_version_is_modern(struct lp_span version);
 /* An ISO date at or above 2026-07-28, known or not. */
 bool lp_version_looks_modern(struct lp_span version);
 
+/* Whether a header's value, `=?base64?...?=` decoded, means the same as a JSON string token (7.3).
+ */
+bool lp_version_value_means(struct lp_span value, struct lp_span token);
+
 /* Classifies a POST by head and envelope, in the order of wire document 11.1 steps 4 to 10, and
- * checks what a modern request must satisfy (7.3, 7.4): version known, header equal to body,
+ * checks what a modern request must satisfy (7.3, 7.4): header equal to body, version known,
  * clientCapabilities present, Mcp-Method and Mcp-Name present where due, equal after decoding
  * `=?base64?...?=`, given once.
  * Returns LP_REASON_none and *ret_era when the request may be routed; else bad_batch, bad_message,

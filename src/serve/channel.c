@@ -362,7 +362,7 @@ static void finish_json(struct lp_server *server, struct lp_channel *ch)
         r->out = ch->out;
         lp_out_init(&ch->out);
     }
-    uint16_t status = ch->answer_count ? 200 : 202;
+    uint16_t status = ch->status ? ch->status : ch->answer_count ? 200 : 202;
     free_channel(server, ch);
     if (r)
         lp_respond_json(server, r, status);

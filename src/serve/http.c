@@ -6,7 +6,9 @@
 #include "base/error.h"
 #include "mcp/cors.h"
 #include "mcp/replay.h"
+#include "mcp/version.h"
 #include "serve/guard.h"
+#include "serve/mirror.h"
 #include "serve/server_priv.h"
 
 /* --- birth and death of a request --- */
@@ -25,6 +27,7 @@ static struct lp_request *new_request(struct lp_server *server, struct lp_stream
     r->id = id;
     r->stream = s;
     r->timer = (struct lp_timer){.kind = LP_TIMER_SERVER_REQUEST, .owner = id};
+    lp_buf_init(&r->mirror, LP_MIRROR_MAX);
     lp_buf_init(&r->in, LP_SERVER_BODY_MAX);
     lp_buf_init(&r->origin, LP_CORS_ORIGIN_MAX);
     lp_buf_init(&r->names, LP_CORS_LIST_MAX);
@@ -37,6 +40,7 @@ void lp_request_free(struct lp_server *server, struct lp_request *r)
 {
     lp_id channel = r->channel;
     lp_heap_cancel(&server->timers, &r->timer);
+    lp_buf_release(&r->mirror);
     lp_buf_release(&r->in);
     lp_buf_release(&r->origin);
     lp_buf_release(&r->names);
@@ -174,10 +178,14 @@ static void on_messages(struct lp_server *server, struct lp_request *r, struct l
         return;
     }
     ch->is_batch = env->is_batch;
+    ch->is_modern = m->is_modern;
+    ch->method = env->method;
     m->channel = ch->id;
     if (r->is_old_sse)
         lp_old_sse_accept(server, ch);
-    if (env->is_batch)
+    if (m->is_modern)
+        lp_modern_message(server, m);
+    else if (env->is_batch)
         lp_rpc_batch(server, m);
     else
         lp_rpc_message(server, m);
@@ -224,6 +232,46 @@ void lp_request_found(
     }
 }
 
+static void refuse_version(struct lp_server *server, struct lp_request *r)
+{
+    lp_respond_refuse_with(server, r, 400,
+        "Bad Request: Unsupported protocol version (supported versions: " LP_SERVER_VERSIONS ")");
+}
+
+/* A version header that no revision knows is refused once the body has not claimed it. */
+static void on_legacy(struct lp_server *server, struct lp_request *r)
+{
+    if (r->has_bad_version && !r->is_old_sse)
+        refuse_version(server, r);
+    else if (r->env.method == LP_RPC_INITIALIZE && r->env.has_id && !r->is_old_sse)
+        on_initialize(server, r);
+    else if (lp_server_has_sessions(server))
+        demand_session(server, r);
+    else
+        on_message(server, r, NULL);
+}
+
+static void on_modern(struct lp_server *server, struct lp_request *r)
+{
+    struct lp_envelope env = r->env; /* the request may end meanwhile */
+    struct lp_message m = {.env = &env, .text = lp_buf_span(&r->in), .is_modern = true};
+    on_messages(server, r, &m);
+}
+
+static void on_judged(struct lp_server *server, struct lp_request *r)
+{
+    switch (lp_modern_judge(server, r, &r->env)) {
+    case LP_MODERN_NO:
+        on_legacy(server, r);
+        break;
+    case LP_MODERN_YES:
+        on_modern(server, r);
+        break;
+    case LP_MODERN_REFUSED:
+        break;
+    }
+}
+
 static void on_post(struct lp_server *server, struct lp_request *r)
 {
     struct lp_envelope *env = &r->env;
@@ -237,12 +285,10 @@ static void on_post(struct lp_server *server, struct lp_request *r)
         lp_respond_refuse(server, r, LP_REASON_bad_message, LP_SPAN(""));
     else if (env->is_batch && (env->batch_is_empty || env->batch_has_initialize))
         lp_respond_refuse(server, r, LP_REASON_bad_batch, LP_SPAN(""));
-    else if (env->method == LP_RPC_INITIALIZE && env->has_id && !r->is_old_sse)
-        on_initialize(server, r);
-    else if (lp_server_has_sessions(server))
-        demand_session(server, r);
+    else if (r->is_old_sse)
+        on_legacy(server, r);
     else
-        on_message(server, r, NULL);
+        on_judged(server, r);
 }
 
 /* --- heads --- */
@@ -315,8 +361,9 @@ static bool is_allowed_method(
 {
     if (r->is_old_sse && method == LP_METHOD_DELETE)
         return false;
+    bool has_sessions = lp_server_has_sessions(server) && !r->is_modern;
     return method == LP_METHOD_POST || method == LP_METHOD_OPTIONS ||
-        (lp_server_has_sessions(server) && (method == LP_METHOD_GET || method == LP_METHOD_DELETE));
+        (has_sessions && (method == LP_METHOD_GET || method == LP_METHOD_DELETE));
 }
 
 /* The page's origin, which has been found good. One that is too long gets no answer that it could
@@ -388,10 +435,13 @@ static void take_head(struct lp_server *server, struct lp_request *r, const stru
     r->wants_sse = accepts_sse(head);
     r->takes_batch = takes_batch(head);
     r->method = head->method;
-    if (!lp_server_has_sessions(server))
-        return;
     struct lp_span id;
-    r->is_old_sse = lp_old_sse_is_for(server, head, &id);
+    r->is_old_sse = lp_server_has_sessions(server) && lp_old_sse_is_for(server, head, &id);
+    r->is_modern = server->args.eras != LP_ERAS_LEGACY && !r->is_old_sse &&
+        lp_version_looks_modern(lp_head_value(head, LP_FIELD_MCP_PROTOCOL_VERSION));
+    r->has_bad_version = !version_is_fine(head);
+    if (!lp_server_has_sessions(server) || r->is_modern)
+        return;
     if (!r->is_old_sse)
         id = lp_head_value(head, LP_FIELD_MCP_SESSION_ID);
     take_session(server, r, head, id);
@@ -411,10 +461,10 @@ static void on_head(void *ctx, uint64_t tag, struct lp_stream s, const struct lp
     enum lp_reason why = judge_head(server, r, head);
     if (why)
         lp_respond_refuse(server, r, why, LP_SPAN(""));
-    else if (!r->is_old_sse && !version_is_fine(head))
-        lp_respond_refuse_with(server, r, 400,
-            "Bad Request: Unsupported protocol version (supported versions: " LP_SERVER_VERSIONS
-            ")");
+    else if (r->has_bad_version && r->method != LP_METHOD_POST && !r->is_old_sse)
+        refuse_version(server, r);
+    else if (r->method == LP_METHOD_POST && lp_mirror_keep(&r->mirror, head))
+        lp_respond_refuse(server, r, LP_REASON_out_of_memory, LP_SPAN(""));
     else if (is_to_be_replayed(server, r) && is_over_replay(head))
         lp_respond_refuse(server, r, LP_REASON_replay_too_large, LP_SPAN(""));
     else if (head->expect_continue)

@@ -9,7 +9,7 @@
 #include "serve/uri_template.h"
 #include "wire/member.h"
 
-enum { ASK_DIGITS = 16, INTERNAL = -32603 };
+enum { ASK_DIGITS = 16, INVALID_REQUEST = -32600, INTERNAL = -32603 };
 
 static struct lp_job *get_job(const struct lp_server *server, lp_id id)
 {
@@ -60,7 +60,8 @@ void lp_job_begin(struct lp_server *server, const struct lp_message *m,
     call->resource = resource;
     call->message_id = m->env->id;
     call->params = lp_member(m->text, LP_SPAN("params"));
-    call->token = lp_member(lp_member(call->params, LP_SPAN("_meta")), LP_SPAN("progressToken"));
+    call->token = lp_modern_meta(call->params, "progressToken");
+    call->is_modern = m->is_modern;
     call->timer = (struct lp_timer){.kind = LP_TIMER_SERVER_CALL, .owner = id};
     lp_buf_init(&call->uri, LP_SERVER_URI_MAX);
     lp_list_init(&call->of_channel);
@@ -102,6 +103,16 @@ void lp_job_result(struct lp_job *call, struct lp_span result)
 void lp_job_error(struct lp_job *call, int code, const char *message)
 {
     lp_rpc_error(call->server, call->channel, call->message_id, code, message);
+    close_call(call);
+}
+
+void lp_job_lacks(struct lp_job *call, const char *capabilities)
+{
+    if (call->is_modern)
+        lp_modern_lacks(call->server, call->channel, call->message_id, capabilities);
+    else
+        lp_rpc_error(call->server, call->channel, call->message_id, INVALID_REQUEST,
+            "the client lacks a capability that this needs");
     close_call(call);
 }
 
@@ -204,7 +215,9 @@ void lp_job_progress(struct lp_job *call, uint64_t progress, uint64_t total)
 void lp_job_log(struct lp_job *call, enum lp_level level, const char *logger, struct lp_span data)
 {
     const struct lp_session *session = lp_session_get(call->server, call->session);
-    if (session && level < session->level)
+    bool is_quiet =
+        call->is_modern ? level < lp_modern_level(call->params) : session && level < session->level;
+    if (is_quiet)
         return;
     lp_tell_write_log(call->server, level, logger, data);
     send_scratch(call->server, lp_channel_get(call->server, call->channel));

@@ -83,5 +83,8 @@ void lp_job_text(struct lp_job *call, struct lp_span text);
 void lp_job_tool_error(struct lp_job *call, const char *text);
 /* A JSON-RPC error. */
 void lp_job_error(struct lp_job *call, int code, const char *message);
+/* The call needs what the client has not said that it can: a ClientCapabilities object such as
+ * {"sampling":{}}. -32021 in 2026-07-28, before it -32600. */
+void lp_job_lacks(struct lp_job *call, const char *capabilities);
 
 #endif

@@ -124,17 +124,21 @@ static void refuse(struct lp_server *server, const struct lp_message *m, int cod
     lp_rpc_error(server, m->channel, m->env->id, code, text);
 }
 
+const struct lp_tool *lp_offer_find_tool(const struct lp_offer *offer, struct lp_span name)
+{
+    for (uint32_t i = 0; name.len && i < offer->tool_count; i++)
+        if (lp_json_string_is(name, lp_span_str(offer->tools[i].name)))
+            return &offer->tools[i];
+    return NULL;
+}
+
 static void call_tool(struct lp_server *server, const struct lp_message *m)
 {
-    const struct lp_offer *offer = server->offer;
-    for (uint32_t i = 0; i < offer->tool_count; i++) {
-        const struct lp_tool *tool = &offer->tools[i];
-        if (!m->env->name.len || !lp_json_string_is(m->env->name, lp_span_str(tool->name)))
-            continue;
+    const struct lp_tool *tool = lp_offer_find_tool(server->offer, m->env->name);
+    if (tool)
         lp_job_begin(server, m, &tool->handler, NULL);
-        return;
-    }
-    refuse(server, m, INVALID_PARAMS, "Unknown tool");
+    else
+        refuse(server, m, INVALID_PARAMS, "Unknown tool");
 }
 
 static void get_prompt(struct lp_server *server, const struct lp_message *m)
@@ -176,7 +180,7 @@ static void read_resource(struct lp_server *server, const struct lp_message *m)
     if (resource)
         lp_job_begin(server, m, &resource->handler, resource);
     else
-        refuse(server, m, NOT_FOUND, "Resource not found");
+        refuse(server, m, m->is_modern ? INVALID_PARAMS : NOT_FOUND, "Resource not found");
 }
 
 bool lp_offer_message(struct lp_server *server, const struct lp_message *m)

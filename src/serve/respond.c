@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "mcp/cors.h"
 #include "mcp/replay.h"
-#include "mcp/reply.h"
 #include "serve/server_priv.h"
 #include "wire/http1.h"
 
@@ -89,7 +88,7 @@ static struct lp_span methods(const struct lp_server *server, const struct lp_re
 {
     if (r->is_old_sse)
         return LP_SPAN("GET, POST");
-    bool has_sessions = lp_server_has_sessions(server);
+    bool has_sessions = lp_server_has_sessions(server) && !r->is_modern;
     return has_sessions ? LP_SPAN("GET, POST, DELETE") : LP_SPAN("POST");
 }
 
@@ -130,13 +129,18 @@ void lp_respond_sse(struct lp_server *server, struct lp_request *r)
     r->state = LP_REQUEST_STREAM;
 }
 
+void lp_respond_reply(struct lp_server *server, struct lp_request *r, const struct lp_reply *reply)
+{
+    if (lp_reply_write(&r->out.buf, reply))
+        r->out.failed = true;
+    lp_respond_json(server, r, (uint16_t)lp_reason_info(reply->reason)->http_status);
+}
+
 void lp_respond_refuse(
     struct lp_server *server, struct lp_request *r, enum lp_reason why, struct lp_span message_id)
 {
     struct lp_reply reply = {.reason = why, .id = message_id};
-    if (lp_reply_write(&r->out.buf, &reply))
-        r->out.failed = true;
-    lp_respond_json(server, r, (uint16_t)lp_reason_info(why)->http_status);
+    lp_respond_reply(server, r, &reply);
 }
 
 void lp_respond_refuse_with(

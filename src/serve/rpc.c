@@ -27,7 +27,7 @@ const char *lp_rpc_version(struct lp_span version)
 
 /* --- answers --- */
 
-static void begin_answer(struct lp_out *out, struct lp_span id)
+void lp_rpc_begin_answer(struct lp_out *out, struct lp_span id)
 {
     lp_out_str(out, "{\"jsonrpc\":\"2.0\",\"id\":");
     lp_out_put(out, id.len ? id : LP_SPAN("null"));
@@ -35,7 +35,7 @@ static void begin_answer(struct lp_out *out, struct lp_span id)
 
 void lp_rpc_write_error(struct lp_out *out, struct lp_span id, int code, const char *text)
 {
-    begin_answer(out, id);
+    lp_rpc_begin_answer(out, id);
     lp_out_printf(out, ",\"error\":{\"code\":%d,\"message\":", code);
     lp_out_quote(out, lp_span_str(text));
     lp_out_str(out, "}}");
@@ -57,15 +57,27 @@ void lp_rpc_result(
     struct lp_out *out = &server->scratch;
     struct lp_channel *ch = lp_channel_get(server, channel);
     lp_out_clear(out);
-    begin_answer(out, id);
+    lp_rpc_begin_answer(out, id);
     lp_out_str(out, ",\"result\":");
-    lp_out_put(out, result);
+    if (ch && ch->is_modern)
+        lp_modern_write_result(server, ch, result, out);
+    else
+        lp_out_put(out, result);
     lp_out_str(out, "}");
     if (ch)
         lp_channel_answer(server, ch);
 }
 
 /* --- initialize --- */
+
+void lp_rpc_write_server_info(const struct lp_server *server, struct lp_out *out)
+{
+    lp_out_str(out, "{\"name\":");
+    lp_out_quote(out, server->args.name);
+    lp_out_str(out, ",\"version\":");
+    lp_out_quote(out, server->args.version);
+    lp_out_str(out, "}");
+}
 
 /* A JSON string token without its quotes; escapes make it another text, which nothing here is. */
 static struct lp_span unquoted(struct lp_span token)
@@ -96,14 +108,11 @@ void lp_rpc_initialize(
         message->session->version = version;
         take_capabilities(message->session, message->text);
     }
-    begin_answer(out, message->env->id);
+    lp_rpc_begin_answer(out, message->env->id);
     lp_out_printf(out, ",\"result\":{\"protocolVersion\":\"%s\",\"capabilities\":{", version);
     lp_offer_capabilities(server->offer, out);
-    lp_out_str(out, "},\"serverInfo\":{\"name\":");
-    lp_out_quote(out, args->name);
-    lp_out_str(out, ",\"version\":");
-    lp_out_quote(out, args->version);
-    lp_out_str(out, "}");
+    lp_out_str(out, "},\"serverInfo\":");
+    lp_rpc_write_server_info(server, out);
     if (args->instructions.len) {
         lp_out_str(out, ",\"instructions\":");
         lp_out_quote(out, args->instructions);

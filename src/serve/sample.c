@@ -30,6 +30,7 @@ static int start(struct lp_sample *sample, const struct lp_sample_args *args)
         .path = args->path,
         .sse_path = args->sse_path,
         .mode = args->mode,
+        .eras = args->eras,
         .owner = args->owner,
         .replay = args->replay,
         .origins = args->origins,

@@ -21,6 +21,7 @@ struct lp_sample_args {
     struct lp_span path;     /* where MCP is served, begins with '/' */
     struct lp_span sse_path; /* see lp_server_args */
     enum lp_session_mode mode;
+    enum lp_server_eras eras;
     struct lp_span owner; /* passes lp_owner_is_id; empty: ids are plain */
     enum lp_server_replay replay;
     struct lp_span origins; /* see lp_server_args */

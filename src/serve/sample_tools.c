@@ -66,7 +66,7 @@ static void write_count(struct lp_job *call, uint64_t revision, uint64_t count)
     lp_job_set_state(call, (void *)(uintptr_t)count); // NOLINT: a number
     int err = lp_job_state_set(call, revision, lp_span(text, (size_t)n));
     if (err == LP_EUNSUPPORTED)
-        refuse(call, "this server keeps no sessions, so nothing is counted");
+        refuse(call, "there is no session here, so nothing is counted");
     else if (err)
         lp_job_error(call, INTERNAL, "too much waits for the session's state; call again");
 }

@@ -1,5 +1,5 @@
-/* An MCP server over Streamable HTTP, 2025-03-26 to 2025-11-25, for a C program: the program says
- * what it offers, the server does the rest (requirements [L2] to [L5]).
+/* An MCP server over Streamable HTTP, 2025-03-26 to 2025-11-25 and 2026-07-28, for a C program: the
+ * program says what it offers, the server does the rest (requirements [L2] to [L5]).
  *
  * Driven like the engine: events in, actions out; no clock, no entropy, no I/O of its own. Texts
  * of the offer are the program's and must outlive the server. What a handler may do with a call is
@@ -101,13 +101,22 @@ struct lp_offer {
     const struct lp_handler *complete; /* completion/complete; NULL: not offered */
     bool lists_change;                 /* lp_server_list_changed may be called */
     bool has_subscriptions;            /* lp_server_resource_updated may be called */
-    void *ctx;                         /* for handlers that have none of their own */
+    bool is_public;    /* lists are the same for everybody: a shared cache may keep them */
+    uint32_t fresh_ms; /* how long a client may keep them (2026-07-28); 0: not at all */
+    void *ctx;         /* for handlers that have none of their own */
 };
 
 /* Where sessions live ([L3]). */
 enum lp_session_mode {
     LP_SESSIONS_LOCAL,     /* in the memory of this process */
     LP_SESSIONS_STATELESS, /* nowhere: no id is given, and none asked for */
+};
+
+/* Which revisions are spoken. Requests of 2026-07-28 have no session, whatever the mode is. */
+enum lp_server_eras {
+    LP_ERAS_BOTH,
+    LP_ERAS_LEGACY, /* up to 2025-11-25 */
+    LP_ERAS_MODERN, /* 2026-07-28 alone */
 };
 
 /* How a request of another owner's session is answered ([S3]). */
@@ -131,6 +140,7 @@ struct lp_server_args {
     struct lp_span path;         /* where MCP is served, begins with '/' */
     struct lp_span sse_path;     /* where HTTP+SSE of 2024-11-05 is served; empty: nowhere */
     enum lp_session_mode mode;
+    enum lp_server_eras eras;
     struct lp_span owner; /* passes lp_owner_is_id; empty: ids are plain */
     enum lp_server_replay replay;
     uint32_t session_max;   /* 0: LP_SERVER_SESSIONS */

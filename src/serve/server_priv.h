@@ -7,6 +7,8 @@
  *   old_sse.c   the transport of 2024-11-05
  *   session.c   sessions: opened, found, pushed out, ended
  *   rpc.c       JSON-RPC messages and batches
+ *   mirror.c    what a modern head repeats of its body
+ *   modern.c    requests of 2026-07-28
  *   offer.c     lists of what is offered, and which handler a request means
  *   job.c       calls in progress
  *   state.c     the program's state of a session
@@ -24,6 +26,7 @@
 #include "link/link.h"
 #include "mcp/entropy.h"
 #include "mcp/envelope.h"
+#include "mcp/reply.h"
 #include "serve/history.h"
 #include "serve/job.h"
 #include "serve/server.h"
@@ -57,10 +60,12 @@ struct lp_request {
     bool wants_sse;
     bool has_session_header; /* or, for old SSE, the id in its query */
     bool is_old_sse;
-    bool was_replayed;   /* by the platform, once already */
-    bool takes_batch;    /* by its version header; sessions know better */
-    enum lp_whose whose; /* of its session id */
-    struct lp_key key;   /* ours */
+    bool was_replayed;    /* by the platform, once already */
+    bool takes_batch;     /* by its version header; sessions know better */
+    bool is_modern;       /* by its version header; the body decides */
+    bool has_bad_version; /* in its header, for a request of a session */
+    enum lp_whose whose;  /* of its session id */
+    struct lp_key key;    /* ours */
     struct lp_key principal;
     struct lp_span owner; /* another one's id, in `owner_room` */
     char owner_room[LP_OWNER_MAX];
@@ -70,6 +75,7 @@ struct lp_request {
     lp_id session; /* whose answer it gets; may be gone */
     lp_id channel;
     struct lp_envelope env; /* of a POST, once its body is whole: spans of `in` */
+    struct lp_buf mirror;   /* of its head what the body is compared with (serve/mirror.h) */
     struct lp_buf in;
     struct lp_buf origin; /* of the page that asks, and is answered; empty: no page of another */
     struct lp_buf names;  /* of a preflight: the fields that may be sent */
@@ -92,6 +98,9 @@ struct lp_channel {
     bool is_finished; /* in the list of finished ones, or about to be freed */
     bool failed;      /* an answer was lost for want of memory */
     bool is_old_sse;  /* the stream of such a session, or one whose messages go there */
+    bool is_modern;
+    enum lp_rpc_method method; /* of a modern request */
+    uint16_t status;           /* of an answer as JSON; 0: 200 */
     uint32_t answer_count;
     uint64_t next; /* the event to be sent next */
     size_t offset; /* of it, bytes that are sent */
@@ -117,6 +126,7 @@ struct lp_job {
     struct lp_buf uri; /* decoded */
     void *state;
     struct lp_timer timer;
+    bool is_modern;
     bool is_asking;
     uint64_t nonce; /* of the question */
     bool is_storing;
@@ -180,7 +190,7 @@ struct lp_server {
 
 static inline bool lp_server_has_sessions(const struct lp_server *server)
 {
-    return server->args.mode != LP_SESSIONS_STATELESS;
+    return server->args.mode != LP_SESSIONS_STATELESS && server->args.eras != LP_ERAS_MODERN;
 }
 
 /* --- http.c --- */
@@ -215,6 +225,9 @@ void lp_respond_json(struct lp_server *server, struct lp_request *request, uint1
 void lp_respond_push(struct lp_server *server, lp_id id);
 /* The head of an event stream. */
 void lp_respond_sse(struct lp_server *server, struct lp_request *request);
+/* A refusal as it is given: the status is that of its reason. */
+void lp_respond_reply(
+    struct lp_server *server, struct lp_request *request, const struct lp_reply *reply);
 /* A refusal with the reason's status and text; an empty `message_id` is null. */
 void lp_respond_refuse(struct lp_server *server, struct lp_request *request, enum lp_reason why,
     struct lp_span message_id);
@@ -309,8 +322,9 @@ void lp_old_sse_settle(struct lp_server *server, lp_id session);
 
 /* One message, already scanned. */
 struct lp_message {
-    struct lp_session *session; /* NULL in a server without sessions */
-    lp_id channel;              /* where the answer goes; 0: none is due */
+    struct lp_session *session; /* NULL in a server without sessions, and for a modern one */
+    bool is_modern;
+    lp_id channel; /* where the answer goes; 0: none is due */
     const struct lp_envelope *env;
     struct lp_span text;
 };
@@ -327,14 +341,45 @@ void lp_rpc_result(
     struct lp_server *server, lp_id channel, struct lp_span id, struct lp_span result);
 void lp_rpc_error(
     struct lp_server *server, lp_id channel, struct lp_span id, int code, const char *text);
+/* Writes {"jsonrpc":"2.0","id":...; an empty `id` is null. */
+void lp_rpc_begin_answer(struct lp_out *out, struct lp_span id);
 /* Writes an error message. */
 void lp_rpc_write_error(struct lp_out *out, struct lp_span id, int code, const char *text);
+/* Writes {"name":...,"version":...}. */
+void lp_rpc_write_server_info(const struct lp_server *server, struct lp_out *out);
 /* Whether this server speaks that version; its own text, or NULL. */
 const char *lp_rpc_version(struct lp_span version);
 /* "debug" and so on. */
 const char *lp_rpc_level(enum lp_level level);
 
+/* --- modern.c --- */
+
+enum lp_modern_verdict {
+    LP_MODERN_NO,      /* a message of a session, or of the time of sessions */
+    LP_MODERN_YES,     /* a request or notification of 2026-07-28, and nothing is wrong with it */
+    LP_MODERN_REFUSED, /* it has got its answer */
+};
+
+/* Which era a message belongs to, and whether it agrees with its head. */
+LP_MUST enum lp_modern_verdict lp_modern_judge(
+    struct lp_server *server, struct lp_request *request, const struct lp_envelope *env);
+/* Handles a modern request; it is answered on its channel, now or later. */
+void lp_modern_message(struct lp_server *server, const struct lp_message *message);
+/* A member of params._meta, raw; empty: it is not there. */
+struct lp_span lp_modern_meta(struct lp_span params, const char *name);
+/* From which level on a call may log; LP_LEVEL_count: not at all. */
+enum lp_level lp_modern_level(struct lp_span params);
+/* Writes a result with what this era adds to it. */
+void lp_modern_write_result(struct lp_server *server, const struct lp_channel *channel,
+    struct lp_span result, struct lp_out *out);
+/* Answers that the request lacks capabilities: a JSON object of them. */
+void lp_modern_lacks(
+    struct lp_server *server, lp_id channel, struct lp_span id, const char *capabilities);
+
 /* --- offer.c --- */
+
+/* The tool of that name, a raw token; NULL: there is none. */
+const struct lp_tool *lp_offer_find_tool(const struct lp_offer *offer, struct lp_span name);
 
 /* Writes what this server offers: the members of `capabilities`. */
 void lp_offer_capabilities(const struct lp_offer *offer, struct lp_out *out);

@@ -54,8 +54,9 @@ suite('the bridge with the official client', () => {
 
   test('closing ends the session at the server', async t => {
     const port = await freePort();
-    const replica = start(t, 'replica', LIMPET, ['replica', '--listen', `127.0.0.1:${port}`,
-      '--sessions', '1']);
+    const replica = start(t, 'replica', LIMPET,
+      ['replica', '--era', 'legacy', '--listen', `127.0.0.1:${port}`,
+        '--sessions', '1']);
     await replica.listening(port);
     const log = path.join(folder(t), 'log');
     const { client } = await host(t, `http://127.0.0.1:${port}/mcp`, ['--log-file', log]);
@@ -93,7 +94,7 @@ suite('the bridge with the official client', () => {
 
 async function restartable(t) {
   const port = await freePort();
-  const args = ['replica', '--listen', `127.0.0.1:${port}`];
+  const args = ['replica', '--era', 'legacy', '--listen', `127.0.0.1:${port}`];
   const first = start(t, 'replica', LIMPET, args);
   await first.listening(port);
   const restart = async () => {

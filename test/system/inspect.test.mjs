@@ -106,7 +106,8 @@ suite('what a server offers', () => {
     assert.deepEqual(names(ok(await inspect(['--json', url, 'tools']))),
       ['echo', 'whoami', 'counter', 'slow', 'notify']);
     // Nothing of the session stays behind.
-    const status = ok(await inspect(['-i', url], { input: 'call counter\ncall counter\n' }));
+    const status = ok(await inspect(['-i', '--era', 'legacy', url],
+      { input: 'call counter\ncall counter\n' }));
     assert.match(status.stdout, /^2$/m);
   });
 

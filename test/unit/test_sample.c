@@ -37,7 +37,7 @@ static void the_version_is_negotiated(void **state)
         "{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"result\":{\"protocolVersion\":\"2025-11-25\"");
     c.extra = "MCP-Protocol-Version: 2025-06-18\r\n";
     STATUS(post(&c, CALL("1", "whoami", "{}")), "200");
-    c.extra = "MCP-Protocol-Version: 2026-07-28\r\n";
+    c.extra = "MCP-Protocol-Version: 2024-11-05\r\n";
     const char *text = post(&c, CALL("1", "whoami", "{}"));
     STATUS(text, "400");
     HAS(text, "\"code\":-32000,\"message\":\"Bad Request: Unsupported protocol version");

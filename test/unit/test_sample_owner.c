@@ -215,7 +215,7 @@ static void tools_do_without_a_session(void **state)
     struct world w;
     start_stateless(&w);
     struct client c = {.world = &w};
-    HAS(post(&c, CALL("1", "counter", "{}")), "keeps no sessions");
+    HAS(post(&c, CALL("1", "counter", "{}")), "no session here");
     HAS(post(&c, CALL("1", "notify", "{}")), "\"sent 0\"");
     HAS(post(&c,
             "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"logging/setLevel\",\"params\":{\"level\":"

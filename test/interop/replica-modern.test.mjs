@@ -1,0 +1,82 @@
+// `limpet replica` in its sessionless era (2026-07-28): the official client, pinned to it or finding
+// it out, directly and spread over three replicas by the gateway; both eras on one address.
+import assert from 'node:assert/strict';
+import { suite, test } from 'node:test';
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { gateway } from '../system/lib/gateway.mjs';
+import { freshFetch, send } from '../system/lib/http.mjs';
+import { LIMPET, run, start } from '../system/lib/proc.mjs';
+import { assertRpcError, MODERN, modern, Session, SESSION } from '../system/lib/rpc.mjs';
+
+async function replica(t, name, flags = []) {
+  const proc = start(t, name, LIMPET, ['replica', '--name', name, ...flags]);
+  const [, url] = await proc.says(/listening on (http:\S+)\n/);
+  return { proc, url };
+}
+
+const three = (t, flags) => Promise.all(['r1', 'r2', 'r3'].map(name => replica(t, name, flags)));
+
+async function connect(t, url, mode, { capabilities = {}, onAnswer } = {}) {
+  const client = new Client({ name: 'limpet-test', version: '1' },
+    { capabilities, versionNegotiation: { mode } });
+  await client.connect(new StreamableHTTPClientTransport(new URL(url),
+    { fetch: freshFetch({ onAnswer }) }));
+  t.after(() => client.close());
+  return client;
+}
+
+const text = result => result.content[0].text;
+const call = (client, name, args = {}) => client.callTool({ name, arguments: args });
+
+suite('limpet replica in 2026-07-28', () => {
+  for (const [how, mode] of [['pinned', { pin: MODERN }], ['found out', 'auto']]) {
+    test(`the official client, ${how}`, async t => {
+      const { url } = await replica(t, 'r1');
+      const answers = [];
+      const client = await connect(t, url, mode, { onAnswer: answer => answers.push(answer) });
+      const tools = (await client.listTools()).tools.map(tool => tool.name);
+      assert.ok(tools.includes('whoami'), tools);
+      assert.equal(text(await call(client, 'whoami')), 'r1');
+      assert.equal(text(await call(client, 'echo', { message: 'grüße' })), 'grüße');
+      assert.equal(text(await call(client, 'slow', { ms: 20, steps: 2 })), 'done in 2 steps');
+      await assert.rejects(call(client, 'none'), /Unknown tool/);
+      for (const answer of answers) assert.equal(answer.headers[SESSION], undefined);
+    });
+  }
+
+  test('three behind the gateway: any of them answers, no session anywhere', async t => {
+    const replicas = await three(t);
+    const limpet = await gateway(t, { replicas: replicas.map(r => r.url) });
+    const answers = [];
+    const client = await connect(t, limpet.url, 'auto', { onAnswer: a => answers.push(a) });
+    const owners = new Set();
+    for (let i = 0; i < 30; i++) owners.add(text(await call(client, 'whoami')));
+    assert.deepEqual([...owners].sort(), ['r1', 'r2', 'r3']);
+    for (const answer of answers) assert.equal(answer.headers[SESSION], undefined);
+    const session = await Session.open(limpet.url);
+    assert.ok(session.id, 'and the other era has its sessions');
+  });
+
+  test('limpet inspect finds it; --era decides', async t => {
+    const { url } = await replica(t, 'r1');
+    const info = async flags => JSON.parse((await run(LIMPET,
+      ['inspect', '--json', ...flags, url])).stdout);
+    assert.equal((await info([])).protocolVersion, MODERN);
+    assert.equal((await info(['--era', 'legacy'])).hasSession, true);
+  });
+
+  test('--era legacy and --era modern refuse the other one by its name', async t => {
+    const old = await replica(t, 'old', ['--era', 'legacy']);
+    assertRpcError(await send(old.url, modern('m', 'tools/list')),
+      { status: 400, code: -32022, id: 'm' });
+    const one = await replica(t, 'new', ['--era', 'modern']);
+    const get = await send(one.url, { method: 'GET', headers: { accept: 'text/event-stream' } });
+    assert.equal(get.status, 405);
+    assert.equal(get.headers.allow, 'POST');
+    const client = await connect(t, one.url, 'auto');
+    assert.equal(text(await call(client, 'whoami')), 'new');
+    const odd = await run(LIMPET, ['replica', '--era', 'bronze']);
+    assert.equal(odd.code, 64);
+    assert.match(odd.stderr, /say both, legacy or modern/);
+  });
+});
