@@ -14,12 +14,7 @@
 #include "base/error.h"
 #include "gate/engine_priv.h"
 
-enum {
-    SERVER = 0 /* a sidecar has one */,
-    AGAIN_US = 1000000,
-    URL_MAX = 320,
-    NOWHERE = UINT32_MAX
-};
+enum { SERVER = 0 /* a sidecar has one */, AGAIN_US = 1000000, URL_MAX = 320 };
 
 static struct lp_fleet *fleet_of(struct lp_engine *e)
 {
@@ -291,13 +286,14 @@ static bool is_used(struct lp_engine *e, uint32_t at)
     return false;
 }
 
+/* fleet->room: there is none. */
 static uint32_t free_place(struct lp_engine *e)
 {
     struct lp_fleet *fleet = fleet_of(e);
     for (uint32_t i = 0; i < fleet->count; i++)
         if (fleet->replicas[i].is_absent && !is_used(e, i))
             return i;
-    return fleet->count < fleet->room ? fleet->count : NOWHERE;
+    return fleet->count;
 }
 
 /* Takes `found`. */
@@ -305,7 +301,7 @@ static int enter(struct lp_engine *e, struct lp_found *found)
 {
     struct lp_fleet *fleet = fleet_of(e);
     uint32_t at = free_place(e);
-    if (at == NOWHERE) {
+    if (at == fleet->room) {
         free(found);
         return LP_ELIMIT;
     }
