@@ -101,9 +101,9 @@ const char *lp_store_outcome_name(enum lp_store_outcome outcome);
 
 struct lp_store_result {
     enum lp_store_outcome outcome;
-    bool may_have_run; /* always with ANSWERED, UNCONFIRMED */
-    /* ANSWERED, UNCONFIRMED and what the server said no to; else NULL. Never an ERROR with
-     * ANSWERED. */
+    bool may_have_run; /* true as well when it has */
+    /* ANSWERED, UNCONFIRMED: the answer, never an ERROR. What the server said no to: its error, but
+     * NULL when that was long ago. Else NULL. */
     const struct lp_store_reply *reply;
 };
 
@@ -127,7 +127,6 @@ typedef void (*lp_store_done_fn)(void *ctx, uint64_t tag, const struct lp_store_
     X(LOADING, "is loading its data")                                                              \
     X(READONLY, "is a replica and takes no writes; name its primary")                              \
     X(STALE, "is a replica that has lost its primary")                                             \
-    X(IS_CLUSTER, "is part of a cluster; write redis+cluster:// in the store's URL")               \
     X(NO_CLUSTER, "is not a cluster; write redis:// in the store's URL")                           \
     X(CLUSTER_DOWN, "has no slot map; see CLUSTER INFO on it")                                     \
     X(PROTOCOL, "does not speak the Redis protocol; see whether the port is right")                \
@@ -191,6 +190,8 @@ void lp_store_flush(struct lp_store *store);
 
 /* A connection is there and logged in (cluster: and the slot map is known). */
 bool lp_store_is_up(const struct lp_store *store);
+/* The connection that listens to the channels is there; false also as long as there are none. */
+bool lp_store_is_listening(const struct lp_store *store);
 /* Why not: the sentence of the last `state`; empty as long as nothing is known. */
 struct lp_span lp_store_sentence(const struct lp_store *store);
 
@@ -230,8 +231,8 @@ uint16_t lp_store_slot(struct lp_span key);
 
 /* --- channels --- */
 
-/* `subscribed` follows, and again after each reconnection. One id is one subscription: subscribe
- * twice to a channel and both have to be ended. LP_ELIMIT, LP_ENOMEM. */
+/* `subscribed` follows, and again after each reconnection. A channel is subscribed once at a time:
+ * the owner sees to that. Its name has 1 to 512 bytes. LP_ELIMIT, LP_ENOMEM. */
 LP_MUST int lp_store_subscribe(struct lp_store *store, struct lp_span channel, lp_id *ret_id);
 /* Dead ids are ignored. */
 void lp_store_unsubscribe(struct lp_store *store, lp_id id);

@@ -29,8 +29,7 @@ struct lp_store_address {
 };
 
 enum lp_store_kind {
-    LP_STORE_ASKED,  /* whatever it says it is */
-    LP_STORE_SINGLE, /* one server; one that is part of a cluster is refused */
+    LP_STORE_ASKED, /* one server or a cluster: whatever it says it is */
     LP_STORE_CLUSTER,
 };
 
