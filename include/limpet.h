@@ -1,6 +1,6 @@
 /* liblimpet: what keeps an MCP session on the replica that owns it, as plain functions for programs
- * of your own (a server, a proxy, a client): tickets, owner ids, the routing decision, the cookie
- * jar, server-sent events, and the header rules.
+ * of your own (a server, a proxy, a client): tickets, owner ids, hop marks, the routing
+ * decision, the cookie jar, server-sent events, and the header rules.
  *
  * Bytes in, answers out: no I/O, no clock, no entropy, no global. Time comes in as an argument
  * (wall clock in milliseconds since 1970), random bytes do too. An object may be used by one thread
@@ -246,6 +246,54 @@ LIMPET_API LIMPET_MUST int limpet_owner_split(
 LIMPET_API LIMPET_MUST int limpet_replay_value(
     struct limpet_span owner, bool is_strict, char *room, size_t *ret_len);
 
+/* --- hop marks: limpet_hop(3) ---------------------------------------------------------------- */
+
+enum {
+    LIMPET_HOP_NONCE_BYTES = 16,
+    LIMPET_HOP_ROOM = 117,
+};
+
+/* What a mark vouches for: that this request was judged, and who is to get it. */
+struct limpet_hop {
+    struct limpet_span method;
+    struct limpet_span path;    /* as asked for, with its query */
+    struct limpet_span session; /* its session id as the client sent it, or none */
+    struct limpet_span target;  /* the owner id of who is to get it; for judging: your own */
+    uint64_t wall_ms;           /* now, where it is signed or judged */
+};
+
+/* Writes the value of the header Limpet-Hop, and a zero byte, to `room` (LIMPET_HOP_ROOM bytes),
+ * signed with the first key. `nonce`: fresh random bytes, never used twice. LIMPET_ESYNTAX when the
+ * target is no owner id. */
+LIMPET_API LIMPET_MUST int limpet_hop_sign(const struct limpet_keyring *ring,
+    const struct limpet_hop *hop, const unsigned char nonce[LIMPET_HOP_NONCE_BYTES], char *room,
+    size_t *ret_len);
+
+/* The marks that were good once, so that none is good twice: 65,536 of them, in at most 5 MiB. All
+ * that take requests for one owner id ask the same one. */
+struct limpet_hops;
+
+/* None yet. LIMPET_ENOMEM. `alloc` may be NULL. */
+LIMPET_API LIMPET_MUST int limpet_hops_new(
+    const struct limpet_alloc *alloc, struct limpet_hops **ret_hops);
+
+/* NULL is harmless. */
+LIMPET_API void limpet_hops_free(struct limpet_hops *hops);
+
+enum limpet_hop_state {
+    LIMPET_HOP_GOOD,
+    LIMPET_HOP_FORGED,       /* anybody can write that: an ordinary request */
+    LIMPET_HOP_OTHER_TARGET, /* genuine, for another owner: 404, and a list of peers is wrong */
+    LIMPET_HOP_STALE,        /* genuine, over 30 s old, or from over 5 s ahead: 403 */
+    LIMPET_HOP_REPLAYED,     /* genuine, and was used before: 403 */
+    LIMPET_HOP_NO_MEMORY,    /* genuine, but there was no memory to remember it: 503 */
+};
+
+/* What the value of a Limpet-Hop header is worth for the request in `hop`. A good one is
+ * remembered. Of the request's owner the hop says nothing: route it with was_passed set. */
+LIMPET_API enum limpet_hop_state limpet_hop_judge(struct limpet_hops *hops,
+    const struct limpet_keyring *ring, const struct limpet_hop *hop, struct limpet_span mark);
+
 /* --- header rules: limpet_headers(3) --------------------------------------------------------- */
 
 /* How a request ends that goes to nobody. All strings are static. */
@@ -369,7 +417,8 @@ struct limpet_view {
     enum limpet_knowledge mints_ids; /* whether the replicas give session ids */
     bool challenges;                 /* they answered 401 to somebody without credentials */
     bool stopping;                   /* no new work that lasts is taken */
-    bool replays;                    /* the platform replays requests to other owners */
+    bool unsettled; /* owner ids: an owner that is not known may yet turn up among the peers */
+    bool replays;   /* the platform replays requests to other owners */
 };
 
 enum limpet_verdict_kind {

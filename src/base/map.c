@@ -1,7 +1,7 @@
 /* The 128-bit key map (base/map.h). At most three quarters full. */
 #include "base/map.h"
 
-#include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 
@@ -17,9 +17,14 @@ void lp_map_init(struct lp_map *map)
     *map = (struct lp_map){0};
 }
 
+static void give_back(const struct lp_map *map)
+{
+    (void)lp_resize(&map->alloc, map->cells, map->cap * sizeof *map->cells, 0);
+}
+
 void lp_map_fini(struct lp_map *map)
 {
-    free(map->cells);
+    give_back(map);
     lp_map_init(map);
 }
 
@@ -34,14 +39,17 @@ static uint32_t seek(const struct lp_map *map, struct lp_key key)
 
 static int grow(struct lp_map *map)
 {
-    struct lp_map bigger = {.cap = map->cap ? map->cap * 2 : CAP_FIRST, .count = map->count};
-    bigger.cells = calloc(bigger.cap, sizeof *bigger.cells);
+    struct lp_map bigger = {
+        .alloc = map->alloc, .cap = map->cap ? map->cap * 2 : CAP_FIRST, .count = map->count};
+    size_t bytes = bigger.cap * sizeof *bigger.cells;
+    bigger.cells = lp_resize(&map->alloc, NULL, 0, bytes);
     if (!bigger.cells)
         return LP_ENOMEM;
+    memset(bigger.cells, 0, bytes);
     for (uint32_t i = 0; i < map->cap; i++)
         if (map->cells[i].value)
             bigger.cells[seek(&bigger, map->cells[i].key)] = map->cells[i];
-    free(map->cells);
+    give_back(map);
     *map = bigger;
     return LP_OK;
 }

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/alloc.h"
 #include "base/assert.h"
 
 struct lp_key {
@@ -17,6 +18,7 @@ struct lp_key {
 struct lp_map_cell;
 
 struct lp_map {
+    struct lp_alloc alloc; /* the C library's, unless set before the first put */
     struct lp_map_cell *cells;
     uint32_t cap; /* a power of two, or 0 */
     uint32_t count;

@@ -57,7 +57,7 @@ static int init(struct lp_engine *e, const struct lp_engine_args *args)
     if (!err)
         err = lp_home_init(e);
     if (!err && e->conf->self.len)
-        err = lp_hop_cache_init(&e->hops);
+        err = lp_hop_cache_init(&e->hops, NULL);
     if (!err)
         err = init_servers(e);
     e->out_head = calloc(1, sizeof *e->out_head);

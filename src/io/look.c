@@ -22,21 +22,16 @@ struct look {
 static int add_address(struct lp_buf *out, const struct addrinfo *one)
 {
     char host[NI_MAXHOST];
-    if (getnameinfo(one->ai_addr, one->ai_addrlen, host, sizeof host, NULL, 0, NI_NUMERICHOST))
-        return LP_EIO;
-    return lp_buf_printf(out, "%s\n", host);
+    int status =
+        getnameinfo(one->ai_addr, one->ai_addrlen, host, sizeof host, NULL, 0, NI_NUMERICHOST);
+    return status ? LP_EIO : lp_buf_printf(out, "%s\n", host);
 }
 
 static int error_of(int status)
 {
-    switch (status) {
-    case EAI_AGAIN:
-        return LP_ETIMEOUT;
-    case EAI_MEMORY:
-        return LP_ELIMIT;
-    default:
-        return LP_ENOT_FOUND;
-    }
+    if (status == EAI_AGAIN)
+        return LP_ETIMEOUT; /* the name server does not answer */
+    return status == EAI_MEMORY ? LP_ELIMIT : LP_ENOT_FOUND;
 }
 
 static int find_addresses(const char *host, struct lp_buf *out)

@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/reason.h"
 #include "base/span.h"
+#include "mcp/keyring.h"
 
 static inline struct lp_span lp_lib_in(struct limpet_span s)
 {
@@ -29,6 +30,11 @@ struct lp_buf lp_lib_room(char *room, size_t room_bytes);
 struct lp_lib_object {
     struct lp_alloc alloc;
     size_t bytes;
+};
+
+struct limpet_keyring {
+    struct lp_lib_object object;
+    struct lp_keyring ring;
 };
 
 /* A new object of `bytes`, all zero but its first member; NULL when there is no memory. `alloc` may

@@ -77,6 +77,7 @@ static struct lp_route_view view_in(const struct limpet_view *view)
     return (struct lp_route_view){.owner_known = view->owner_known,
         .owner = view->owner,
         .owner_is_other = view->owner_is_other,
+        .unsettled = view->unsettled,
         .owner_state = PICK(STATES, view->owner_state),
         .owner_unreachable = view->owner_unreachable,
         .any_up = view->any_up,

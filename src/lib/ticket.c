@@ -17,11 +17,6 @@ _Static_assert((int)LIMPET_TICKET_TASK == LP_TICKET_TASK, "");
 _Static_assert((int)LIMPET_TICKET_STATE == LP_TICKET_STATE, "");
 _Static_assert(sizeof((struct limpet_ticket *)0)->replica == LP_REPLICA_HASH_BYTES, "");
 
-struct limpet_keyring {
-    struct lp_lib_object object;
-    struct lp_keyring ring;
-};
-
 /* --- keys ------------------------------------------------------------------------------------- */
 
 void limpet_key_write(const unsigned char key[LIMPET_KEY_BYTES], char room[LIMPET_KEY_ROOM])

@@ -6,7 +6,6 @@
 #include "mcp/hop.h"
 
 #include <sodium.h>
-#include <stdlib.h>
 
 #include "base/be64.h"
 #include "wire/base64url.h"
@@ -149,17 +148,25 @@ enum lp_hop_state lp_hop_judge(struct lp_hop_cache *cache, const struct lp_keyri
 
 /* --- the cache --- */
 
-int lp_hop_cache_init(struct lp_hop_cache *cache)
+enum { RING_BYTES = LP_HOP_CACHE_MAX * sizeof(struct lp_hop_cell) };
+
+int lp_hop_cache_init(struct lp_hop_cache *cache, const struct lp_alloc *alloc)
 {
     *cache = (struct lp_hop_cache){0};
     lp_map_init(&cache->seen);
-    cache->ring = calloc(LP_HOP_CACHE_MAX, sizeof *cache->ring);
-    return cache->ring ? LP_OK : LP_ENOMEM;
+    if (alloc)
+        cache->seen.alloc = *alloc;
+    cache->ring = lp_resize(alloc, NULL, 0, RING_BYTES);
+    if (!cache->ring)
+        return LP_ENOMEM;
+    memset(cache->ring, 0, RING_BYTES);
+    return LP_OK;
 }
 
 void lp_hop_cache_fini(struct lp_hop_cache *cache)
 {
-    lp_map_fini(&cache->seen);
-    free(cache->ring);
+    struct lp_alloc alloc = cache->seen.alloc;
+    (void)lp_resize(&alloc, cache->ring, cache->ring ? RING_BYTES : 0, 0);
     cache->ring = NULL;
+    lp_map_fini(&cache->seen);
 }

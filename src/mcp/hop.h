@@ -67,8 +67,9 @@ enum lp_hop_state lp_hop_judge(struct lp_hop_cache *cache, const struct lp_keyri
  * believed only once the mark has been judged. */
 struct lp_span lp_hop_target(struct lp_span text);
 
-/* An empty cache; LP_ENOMEM. fini is harmless when done twice. */
-LP_MUST int lp_hop_cache_init(struct lp_hop_cache *cache);
+/* An empty cache; LP_ENOMEM. `alloc` may be NULL: the C library's. fini is harmless when done
+ * twice. */
+LP_MUST int lp_hop_cache_init(struct lp_hop_cache *cache, const struct lp_alloc *alloc);
 void lp_hop_cache_fini(struct lp_hop_cache *cache);
 
 #endif

@@ -64,7 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     int err = lp_keyring_parse(LP_SPAN(KEYS), &ring, &line);
     LP_ASSERT(!err);
-    err = lp_hop_cache_init(&cache);
+    err = lp_hop_cache_init(&cache, NULL);
     LP_ASSERT(!err);
     struct lp_span rest = lp_span((const char *)data + 1, size - 1);
     struct lp_hop_claim claim = {.target = LP_SPAN("m2")};

@@ -522,7 +522,7 @@ static void test_is_asked(void **state)
     struct lp_span mark = lp_span_split(lp_span_from(all, at), '\r', &rest);
     assert_true(lp_span_eq(lp_hop_target(mark), LP_SPAN("m1")));
     struct lp_hop_claim claim = lp_discovery_claim(LP_SPAN(LP_QUESTION_PATH "?77"), LP_SPAN("m1"));
-    assert_int_equal(lp_hop_cache_init(&cache), LP_OK);
+    assert_int_equal(lp_hop_cache_init(&cache, NULL), LP_OK);
     assert_int_equal(lp_hop_judge(&cache, &w->ring, &claim, mark, WALL_MS), LP_HOP_GOOD);
     lp_hop_cache_fini(&cache);
     tell_kind(w, LP_EV_BROKEN, CLIENT);

@@ -38,7 +38,7 @@ static int set_up(void **state)
 {
     static struct lp_hop_cache cache;
     *state = &cache;
-    return lp_hop_cache_init(&cache);
+    return lp_hop_cache_init(&cache, NULL);
 }
 
 static int tear_down(void **state)

@@ -297,6 +297,66 @@ static void test_replay(void **state)
         limpet_replay_value(limpet_str("m2\r\nx: y"), true, room, &len), LIMPET_ESYNTAX);
 }
 
+/* --- hop marks ---------------------------------------------------------------------------------
+ */
+
+enum { SIGNED_MS = 1000000 };
+
+static void test_hop_marks(void **state)
+{
+    (void)state;
+    struct limpet_keyring *ring = ring_of(KEY_1), *stranger = ring_of(KEY_2);
+    struct limpet_hops *hops = NULL;
+    unsigned char nonce[LIMPET_HOP_NONCE_BYTES] = {1};
+    char room[LIMPET_HOP_ROOM];
+    size_t len = 99;
+    struct limpet_hop hop = {limpet_str("POST"), limpet_str("/mcp"), limpet_str("m2.a"),
+                          limpet_str("m2"), SIGNED_MS},
+                      other = hop;
+    assert_int_equal(limpet_hops_new(NULL, &hops), LIMPET_OK);
+    other.target = limpet_str("m 2");
+    assert_int_equal(limpet_hop_sign(ring, &other, nonce, room, &len), LIMPET_ESYNTAX);
+    assert_int_equal(len, 99);
+    assert_int_equal(limpet_hop_sign(ring, &hop, nonce, room, &len), LIMPET_OK);
+    assert_int_equal(strlen(room), len);
+    struct limpet_span mark = limpet_bytes(room, len);
+    static const char *const OTHERS[] = {"GET", "/mcp?a", "m2.b"};
+    for (int i = 0; i < 3; i++) { /* each part counts */
+        other = hop;
+        *(i == 0 ? &other.method : i == 1 ? &other.path : &other.session) = limpet_str(OTHERS[i]);
+        assert_int_equal(limpet_hop_judge(hops, ring, &other, mark), LIMPET_HOP_FORGED);
+    }
+    other = hop;
+    other.target = limpet_str("m3");
+    assert_int_equal(limpet_hop_judge(hops, ring, &other, mark), LIMPET_HOP_OTHER_TARGET);
+    assert_int_equal(limpet_hop_judge(hops, stranger, &hop, mark), LIMPET_HOP_FORGED);
+    assert_int_equal(limpet_hop_judge(hops, ring, &hop, limpet_str("h1.m2.x")), LIMPET_HOP_FORGED);
+    other = hop;
+    other.wall_ms = SIGNED_MS + 30001;
+    assert_int_equal(limpet_hop_judge(hops, ring, &other, mark), LIMPET_HOP_STALE);
+    other.wall_ms = SIGNED_MS - 5001;
+    assert_int_equal(limpet_hop_judge(hops, ring, &other, mark), LIMPET_HOP_STALE);
+    assert_int_equal(limpet_hop_judge(hops, ring, &hop, mark), LIMPET_HOP_GOOD);
+    assert_int_equal(limpet_hop_judge(hops, ring, &hop, mark), LIMPET_HOP_REPLAYED);
+    limpet_hops_free(hops);
+    limpet_hops_free(NULL);
+    limpet_keyring_free(ring);
+    limpet_keyring_free(stranger);
+}
+
+static void test_the_longest_mark_has_room(void **state)
+{
+    (void)state;
+    struct limpet_keyring *ring = ring_of(KEY_1);
+    unsigned char nonce[LIMPET_HOP_NONCE_BYTES] = {2};
+    char room[LIMPET_HOP_ROOM];
+    size_t len = 0;
+    struct limpet_hop hop = {.target = limpet_str("0123456789abcdef0123456789abcdef")};
+    assert_int_equal(limpet_hop_sign(ring, &hop, nonce, room, &len), LIMPET_OK);
+    assert_int_equal(len, LIMPET_HOP_ROOM - 1);
+    limpet_keyring_free(ring);
+}
+
 /* --- header rules ----------------------------------------------------------------------------- */
 
 #define META                                                                                       \
@@ -454,7 +514,7 @@ static uint32_t take(uint32_t *number, uint32_t base)
     return digit;
 }
 
-enum { ALL_FACTS = 5 * 7 * 512, ALL_VIEWS = 4 * 3 * 512, STEP = 13 };
+enum { ALL_FACTS = 5 * 7 * 512, ALL_VIEWS = 4 * 3 * 1024, STEP = 13 };
 
 static void nth_facts(uint32_t n, struct limpet_facts *outer, struct lp_route_facts *inner)
 {
@@ -497,6 +557,7 @@ static void nth_view(uint32_t n, struct limpet_view *outer, struct lp_route_view
     outer->stopping = take(&n, 2);
     outer->owner_is_other = take(&n, 2);
     outer->replays = take(&n, 2);
+    outer->unsettled = take(&n, 2);
     outer->owner = n + 3;
     *inner = (struct lp_route_view){.owner_state = (enum lp_replica_state)outer->owner_state,
         .mints_ids = (enum lp_knowledge)outer->mints_ids,
@@ -509,6 +570,7 @@ static void nth_view(uint32_t n, struct limpet_view *outer, struct lp_route_view
         .stopping = outer->stopping,
         .owner_is_other = outer->owner_is_other,
         .replays = outer->replays,
+        .unsettled = outer->unsettled,
         .owner = outer->owner};
 }
 
@@ -577,6 +639,8 @@ int main(void)
         cmocka_unit_test(test_the_longest_owner_id_has_room),
         cmocka_unit_test(test_owner_sources),
         cmocka_unit_test(test_replay),
+        cmocka_unit_test(test_hop_marks),
+        cmocka_unit_test(test_the_longest_mark_has_room),
         cmocka_unit_test(test_a_modern_call),
         cmocka_unit_test(test_any_number_of_fields),
         cmocka_unit_test(test_kinds_of_messages),

@@ -326,6 +326,32 @@ static bool use_sse(struct pool *pool)
     return is_good;
 }
 
+/* Marks until the table of them has grown. */
+static bool use_hops(struct pool *pool)
+{
+    struct limpet_alloc alloc = hook(pool);
+    struct limpet_keyring *ring = NULL;
+    struct limpet_hops *hops = NULL;
+    struct limpet_hop hop = {.target = limpet_str("m2"), .wall_ms = 1000};
+    char room[LIMPET_HOP_ROOM];
+    size_t len = 0;
+    uint32_t line = 0;
+    enum limpet_hop_state state = LIMPET_HOP_GOOD;
+    assert_int_equal(limpet_keyring_new(NULL, limpet_str(KEY_1), &ring, &line), LIMPET_OK);
+    int err = limpet_hops_new(&alloc, &hops);
+    memset(&alloc, 0, sizeof alloc);
+    assert_true(!err || err == LIMPET_ENOMEM);
+    for (unsigned char i = 0; i < 60 && !err && state == LIMPET_HOP_GOOD; i++) {
+        unsigned char nonce[LIMPET_HOP_NONCE_BYTES] = {i};
+        assert_int_equal(limpet_hop_sign(ring, &hop, nonce, room, &len), LIMPET_OK);
+        state = limpet_hop_judge(hops, ring, &hop, limpet_bytes(room, len));
+    }
+    assert_true(state == LIMPET_HOP_GOOD || state == LIMPET_HOP_NO_MEMORY);
+    limpet_hops_free(hops);
+    limpet_keyring_free(ring);
+    return !err && state == LIMPET_HOP_GOOD;
+}
+
 /* --- each allocation fails once --------------------------------------------------------------- */
 
 static bool use_keyring(struct pool *pool)
@@ -364,6 +390,7 @@ static void test_each_allocation_fails_once(void **state)
     fail_each(use_keyring, 2);
     fail_each(use_jar, 3);
     fail_each(use_sse, 5);
+    fail_each(use_hops, 4);
 }
 
 int main(void)

@@ -138,7 +138,7 @@ static void assert_mark(struct world *w, const char *method, const char *path, c
     struct lp_hop_claim claim = {
         lp_span_str(method), lp_span_str(path), lp_span_str(session), LP_SPAN("m2")};
     struct lp_hop_cache cache;
-    assert_int_equal(lp_hop_cache_init(&cache), LP_OK);
+    assert_int_equal(lp_hop_cache_init(&cache, NULL), LP_OK);
     assert_int_equal(lp_hop_judge(&cache, &w->ring, &claim, mark, WALL_MS), LP_HOP_GOOD);
     lp_hop_cache_fini(&cache);
 }
