@@ -141,8 +141,7 @@ int main(int argc, char **argv)
         return lp_app_fail(LP_EXIT_FAILED, "the crypto library does not start");
     int status = run(argc, (const char *const *)argv);
     bool is_lost = fflush(stdout) || ferror(stdout);
-    if (!is_lost || status != LP_EXIT_OK)
-        return status;
-    return reader_is_gone() ? LP_EXIT_FAILED
-                            : lp_app_fail(LP_EXIT_FAILED, "the output could not be written");
+    if (is_lost && !reader_is_gone())
+        (void)lp_app_fail(LP_EXIT_FAILED, "the output could not be written");
+    return is_lost && status == LP_EXIT_OK ? LP_EXIT_FAILED : status;
 }

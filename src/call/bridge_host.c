@@ -396,7 +396,11 @@ static void on_ended(void *ctx)
 static void on_broken(void *ctx, int error)
 {
     struct lp_bridge *b = ctx;
-    if (error != LP_EBROKEN)
+    if (error == LP_EIO)
+        lp_bridge_say(b,
+            "the standard input or output has failed: it is closed, or no stream, or its disk is "
+            "full");
+    else if (error != LP_EBROKEN)
         lp_bridge_say(b, "the standard output cannot be written: %s", lp_error_sentence(error));
     b->has_failed = b->has_failed || error != LP_EBROKEN;
     b->must_close = true;

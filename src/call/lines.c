@@ -177,7 +177,7 @@ bool lp_lines_event(struct lp_lines *lines, const struct lp_event *event)
         break;
     case LP_EV_BROKEN:
         lines->conn = 0;
-        give_up(lines, LP_EBROKEN);
+        give_up(lines, event->u.error ? event->u.error : LP_EBROKEN);
         break;
     default:
         return false;

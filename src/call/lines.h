@@ -23,7 +23,8 @@ struct lp_lines_ops {
     void (*too_long)(void *ctx);
     /* The input has ended; a last line without an end was told before. */
     void (*ended)(void *ctx);
-    /* Nobody reads our output any more, or there is no memory for it. Nothing follows. */
+    /* Nobody reads our output any more (LP_EBROKEN), a descriptor failed (LP_EIO), or there is no
+     * memory for it. Nothing follows. */
     void (*broken)(void *ctx, int error);
 };
 

@@ -107,7 +107,8 @@ static void tell(struct lp_loop *loop, struct lp_io_conn *conn, enum lp_event_ki
 static void die(struct lp_loop *loop, struct lp_io_conn *conn)
 {
     lp_io_conn_drop(loop, conn);
-    tell(loop, conn, LP_EV_BROKEN); /* the memory lives until on_closed */
+    lp_io_emit(loop, /* the memory lives until on_closed */
+        &(struct lp_event){.kind = LP_EV_BROKEN, .conn = conn->id, .u.error = conn->error});
 }
 
 static void reset(struct lp_loop *loop, struct lp_io_conn *conn)
@@ -549,11 +550,12 @@ void lp_io_conn_timeout(struct lp_loop *loop, struct lp_io_conn *conn)
         lp_io_stdio_connect(loop, conn);
 }
 
-void lp_io_conn_break(struct lp_loop *loop, lp_id id)
+void lp_io_conn_break(struct lp_loop *loop, lp_id id, int error)
 {
     struct lp_io_conn *conn = lp_slab_get(&loop->conns, id);
     if (!conn || conn->state == LP_IO_CLOSED)
         return;
     conn->is_broken = true;
+    conn->error = error;
     lp_io_conn_timeout(loop, conn);
 }

@@ -58,6 +58,7 @@ struct lp_io_conn {
     bool is_paused;
     bool is_draining;
     bool is_broken; /* a write has failed: BROKEN follows */
+    int error;      /* what it tells */
     bool has_eof;
 };
 
@@ -133,7 +134,7 @@ void lp_io_conn_secure(struct lp_loop *loop, struct lp_io_conn *conn, int fd, ui
 void lp_io_conn_drop(struct lp_loop *loop, struct lp_io_conn *conn);
 void lp_io_conn_timeout(struct lp_loop *loop, struct lp_io_conn *conn);
 /* Ends it with a BROKEN, after what can still be read. Nothing when the id is dead. */
-void lp_io_conn_break(struct lp_loop *loop, lp_id id);
+void lp_io_conn_break(struct lp_loop *loop, lp_id id, int error);
 int64_t lp_io_conn_write(struct lp_loop *loop, const struct lp_action *action);
 int64_t lp_io_conn_drain(struct lp_loop *loop, const struct lp_action *action);
 int64_t lp_io_conn_pause(struct lp_loop *loop, lp_id id, bool is_paused);
@@ -168,7 +169,7 @@ LP_MUST int lp_io_mail_init(struct lp_loop *loop);
 void lp_io_mail_fini(struct lp_loop *loop);
 int64_t lp_io_mail_send(struct lp_loop *from, uint32_t to, struct lp_span bytes);
 /* From any thread: the connection breaks in the loop's thread, if it still lives. LP_ENOMEM. */
-LP_MUST int lp_io_mail_broken(struct lp_loop *to, lp_id conn);
+LP_MUST int lp_io_mail_broken(struct lp_loop *to, lp_id conn, int error);
 
 /* stdio.c: the connection of LP_EP_STDIO. */
 int64_t lp_io_stdio_dial(struct lp_loop *loop);

@@ -14,6 +14,7 @@ struct lp_io_mail {
     uint32_t from;
     const void *config;
     lp_id conn;
+    int error; /* BROKEN */
     size_t len;
     char bytes[];
 };
@@ -72,7 +73,7 @@ static void deliver(struct lp_loop *loop, const struct lp_io_mail *mail)
         uv_stop(&loop->uv);
         return;
     case MAIL_BROKEN:
-        lp_io_conn_break(loop, mail->conn);
+        lp_io_conn_break(loop, mail->conn, mail->error);
         return;
     }
     lp_io_emit(loop, &event);
@@ -117,9 +118,10 @@ int64_t lp_io_mail_send(struct lp_loop *from, uint32_t to, struct lp_span bytes)
         from->peers[to], &(struct lp_io_mail){.kind = MAIL_LETTER, .from = from->number}, bytes);
 }
 
-int lp_io_mail_broken(struct lp_loop *to, lp_id conn)
+int lp_io_mail_broken(struct lp_loop *to, lp_id conn, int error)
 {
-    return post(to, &(struct lp_io_mail){.kind = MAIL_BROKEN, .conn = conn}, lp_span(NULL, 0));
+    return post(to, &(struct lp_io_mail){.kind = MAIL_BROKEN, .conn = conn, .error = error},
+        lp_span(NULL, 0));
 }
 
 int lp_loop_config(struct lp_loop *loop, const void *config)

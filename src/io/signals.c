@@ -45,17 +45,21 @@ int lp_signals_open(struct lp_loop *loop, const struct lp_signals_args *args)
     return LP_OK;
 }
 
+/* Closed standard descriptors would be given to sockets, and then written to as if they were
+ * standard error. What is printed to a closed standard output must not look as if it had gone out,
+ * so that one can only be read. */
+static void fill_standard(void)
+{
+    static const int MODES[] = {O_RDONLY, O_RDONLY, O_WRONLY};
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", MODES[fd]) < 0)
+            return;
+}
+
 uint64_t lp_process_setup(void)
 {
     (void)signal(SIGPIPE, SIG_IGN);
-    /* Closed standard descriptors would be given to sockets, and then written to as if they were
-     * standard error. */
-    for (int fd = open("/dev/null", O_RDWR); fd >= 0; fd = open("/dev/null", O_RDWR)) {
-        if (fd > STDERR_FILENO) {
-            (void)close(fd);
-            break;
-        }
-    }
+    fill_standard();
     struct rlimit limit = {0};
     (void)getrlimit(RLIMIT_NOFILE, &limit);
     struct rlimit raised = {.rlim_cur = limit.rlim_max, .rlim_max = limit.rlim_max};

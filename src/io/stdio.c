@@ -56,10 +56,10 @@ static void leave(struct lp_io_stdio *pump)
 
 /* A standard descriptor has failed. Without memory for the mail the pair's end tells the loop as
  * much as it can: EOF, and an error for the next write. */
-static void tell_broken(struct lp_io_stdio *pump)
+static void tell_broken(struct lp_io_stdio *pump, int error)
 {
     (void)pthread_mutex_lock(&pump->mutex);
-    if (pump->loop && lp_io_mail_broken(pump->loop, pump->conn))
+    if (pump->loop && lp_io_mail_broken(pump->loop, pump->conn, error))
         (void)shutdown(pump->fd, SHUT_RDWR);
     (void)pthread_mutex_unlock(&pump->mutex);
 }
@@ -113,7 +113,7 @@ static void *run_in(void *arg)
     if (n == 0)
         (void)shutdown(pump->fd, SHUT_WR);
     if (n < 0)
-        tell_broken(pump);
+        tell_broken(pump, LP_EIO);
     leave(pump);
     return NULL;
 }
@@ -121,43 +121,44 @@ static void *run_in(void *arg)
 /* Out */
 
 /* A pipe that is ready takes PIPE_BUF bytes without blocking; so a reader that goes away is noticed
- * in poll, and not only by what is written next. */
-static bool write_all(struct lp_io_stdio *pump, const char *bytes, size_t len)
+ * in poll, and not only by what is written next. A reader that is gone is no failure of ours:
+ * LP_EBROKEN; a full disk or a closed descriptor is LP_EIO. */
+static int write_all(struct lp_io_stdio *pump, const char *bytes, size_t len)
 {
     while (len) {
         struct pollfd ready = {STDOUT_FILENO, POLLOUT, 0};
         if (poll(&ready, 1, -1) < 0 && errno != EINTR)
-            return false;
+            return LP_EIO;
         size_t part = pump->is_out_regular || len < PIPE_BUF ? len : PIPE_BUF;
         ssize_t n = write(STDOUT_FILENO, bytes, part);
         if (n < 0 && must_try_again())
             continue;
         if (n < 0)
-            return false;
+            return errno == EPIPE ? LP_EBROKEN : LP_EIO;
         bytes += n;
         len -= (size_t)n;
     }
-    return true;
+    return LP_OK;
 }
 
 static void *run_out(void *arg)
 {
     struct lp_io_stdio *pump = arg;
     char room[PUMP_BYTES];
-    bool is_broken = false;
-    while (!is_broken) {
+    int err = LP_OK;
+    while (!err) {
         struct pollfd fds[] = {{pump->fd, POLLIN, 0}, {STDOUT_FILENO, 0, 0}};
         wait_for(fds);
         ssize_t n = fds[0].revents ? recv(pump->fd, room, sizeof room, MSG_DONTWAIT) : -1;
         if (n > 0)
-            is_broken = !write_all(pump, room, (size_t)n);
+            err = write_all(pump, room, (size_t)n);
         else if (fds[0].revents)
             break; /* the loop has ended its side, and all of it is written */
         else
-            is_broken = (fds[1].revents & (POLLERR | POLLHUP | POLLNVAL)) != 0;
+            err = fds[1].revents & (POLLERR | POLLHUP | POLLNVAL) ? LP_EBROKEN : LP_OK;
     }
-    if (is_broken)
-        tell_broken(pump);
+    if (err)
+        tell_broken(pump, err);
     else
         (void)shutdown(pump->fd, SHUT_RDWR); /* ends a LINGER, and "in" */
     leave(pump);

@@ -19,7 +19,8 @@ enum lp_event_kind {
                              LP_EIO; one of LP_ETLS... */
     LP_EV_READ,           /* conn, bytes (64 KiB at most): the engine takes all of them */
     LP_EV_EOF,            /* conn: the peer sends no more; writing may still work */
-    LP_EV_BROKEN,         /* conn: reset or failed; the id is dead */
+    LP_EV_BROKEN,         /* conn: reset or failed; the id is dead; error: of standard input
+                             and output why, else 0 */
     LP_EV_DRAINED,        /* conn: the span of the last DRAIN has been taken whole */
     LP_EV_TIMER,          /* the time of the last TIMER has come */
     LP_EV_MAIL,           /* mail: from another engine (or, later, a peer) */

@@ -176,6 +176,7 @@ static void a_reader_that_goes_away_is_broken(void **state)
     assert_int_equal(f->e->counts[LP_EV_BROKEN], 0);
     close_far(&f->out); /* nothing is written: it is noticed all the same */
     TURN_UNTIL(f->e, f->e->counts[LP_EV_BROKEN] == 1);
+    assert_int_equal(f->e->events[f->e->count - 1].u.error, LP_EBROKEN);
     assert_int_equal(write_span(f->e, LP_SPAN("x")), LP_EBROKEN);
     turn_for_ms(f->e, 10);
     assert_int_equal(f->e->counts[LP_EV_BROKEN], 1);
@@ -202,6 +203,17 @@ static void an_input_that_fails_is_broken(void **state)
     open_stdio(f);
     TURN_UNTIL(f->e, f->e->counts[LP_EV_BROKEN] == 1);
     assert_int_equal(f->e->counts[LP_EV_EOF], 0);
+    assert_int_equal(f->e->events[f->e->count - 1].u.error, LP_EIO);
+}
+
+static void a_full_disk_is_no_reader_that_left(void **state)
+{
+    struct fixture *f = *state;
+    put_in_place(fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3), open("/dev/full", O_WRONLY | O_CLOEXEC));
+    open_stdio(f);
+    assert_int_equal(write_span(f->e, LP_SPAN("x")), 1);
+    TURN_UNTIL(f->e, f->e->counts[LP_EV_BROKEN] == 1);
+    assert_int_equal(f->e->events[f->e->count - 1].u.error, LP_EIO);
 }
 
 static void pausing_holds_back_who_writes_to_us(void **state)
@@ -421,6 +433,7 @@ int main(void)
         T(a_reader_that_goes_away_is_broken),
         T(a_reader_that_goes_away_during_a_drain_is_broken),
         T(an_input_that_fails_is_broken),
+        T(a_full_disk_is_no_reader_that_left),
         T(pausing_holds_back_who_writes_to_us),
         T(a_reader_that_does_not_read_holds_us_back),
         T(flags_are_left_alone),
