@@ -299,6 +299,13 @@ static void on_stop(void *ctx)
     end(in);
 }
 
+/* A command during which the server may say something on the session's stream. */
+static bool takes_json(const struct lp_inspect_words *words)
+{
+    const struct lp_inspect_verb *verb = lp_inspect_find(words->word);
+    return verb && verb->takes_json;
+}
+
 static int open_client(struct lp_inspect *in)
 {
     struct lp_buf capabilities;
@@ -307,7 +314,7 @@ static int open_client(struct lp_inspect *in)
     struct lp_client_args args = {.fetcher = in->loop.fetcher,
         .jar = in->loop.jar_in_use,
         .capabilities = lp_buf_span(&capabilities),
-        .has_no_stream = false,
+        .stream_first = in->is_interactive || takes_json(&in->first),
         .ops = &CLIENT_OPS,
         .ctx = in};
     if (!err)
@@ -335,6 +342,13 @@ static int read_answers(struct lp_inspect *in, const char *path)
             "--answer: %s is no JSON object with a result for each method, for example "
             "{\"elicitation/create\": {\"name\": \"Ada\"}}",
             path);
+    struct lp_span odd =
+        err || status != LP_EXIT_OK ? LP_SPAN("") : lp_answers_unknown(&in->answers);
+    if (odd.len)
+        status = lp_app_fail(LP_EXIT_USAGE,
+            "--answer: %s has an answer for %.*s, which no server asks; the methods are "
+            "elicitation/create, sampling/createMessage and roots/list",
+            path, (int)odd.len, odd.ptr);
     in->has_answers = true;
     lp_buf_release(&text);
     lp_buf_release(&why);

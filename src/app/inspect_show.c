@@ -252,8 +252,11 @@ void lp_inspect_show_failure(struct lp_inspect *in, const struct lp_client_failu
     in->status = LP_EXIT_FAILED;
     if (in->is_json)
         print_failure(why);
+    size_t left = 0;
     fputs("limpet: ", stderr);
-    lp_terminal_put(stderr, why->sentence);
+    lp_terminal_put(stderr, lp_client_brief(why, &left));
+    if (left)
+        fprintf(stderr, "... (%zu bytes more%s)", left, in->is_json ? "" : "; --json prints all");
     fputc('\n', stderr);
     bool is_hint = why->kind == LP_FAILURE_LOST && !in->loop.target.cookie_jar;
     if (is_hint)

@@ -59,6 +59,20 @@ static const struct lp_answers_method *find(const struct lp_answers *answers, st
     return NULL;
 }
 
+struct lp_span lp_answers_unknown(const struct lp_answers *answers)
+{
+    static const struct lp_span KNOWN[] = {
+        {"elicitation/create", 18}, {"sampling/createMessage", 22}, {"roots/list", 10}};
+    for (uint32_t i = 0; i < answers->count; i++) {
+        bool is_known = false;
+        for (size_t k = 0; k < sizeof KNOWN / sizeof *KNOWN; k++)
+            is_known |= lp_json_string_is(answers->methods[i].key, KNOWN[k]);
+        if (!is_known)
+            return answers->methods[i].key;
+    }
+    return LP_SPAN("");
+}
+
 bool lp_answers_has(const struct lp_answers *answers, struct lp_span method)
 {
     return find(answers, method) != NULL;

@@ -33,6 +33,9 @@ struct lp_answers {
 LP_MUST int lp_answers_init(struct lp_answers *answers, struct lp_span text);
 void lp_answers_fini(struct lp_answers *answers);
 
+/* A key that is no method by which servers ask, as it stands there; empty when all are. */
+struct lp_span lp_answers_unknown(const struct lp_answers *answers);
+
 /* Whether there is an answer for the method. */
 bool lp_answers_has(const struct lp_answers *answers, struct lp_span method);
 

@@ -184,13 +184,24 @@ static bool is_passing(const struct lp_client_failure *why)
     return why->kind == LP_FAILURE_NETWORK || (why->kind == LP_FAILURE_STATUS && is_busy);
 }
 
+static void say_failure(
+    struct lp_bridge *b, const char *before, const struct lp_client_failure *why)
+{
+    size_t left = 0;
+    struct lp_span brief = lp_client_brief(why, &left);
+    if (left)
+        lp_bridge_say(b, "%s%.*s... (%zu bytes more)", before, (int)brief.len, brief.ptr, left);
+    else
+        lp_bridge_say(b, "%s%.*s", before, (int)brief.len, brief.ptr);
+}
+
 static void on_open_failed(void *ctx, const struct lp_client_failure *why)
 {
     struct lp_bridge *b = ctx;
     if (b->state == LP_BRIDGE_CLOSING || b->state == LP_BRIDGE_OVER)
         return;
     if (b->state == LP_BRIDGE_OPENING) {
-        lp_bridge_say(b, "%.*s", (int)why->sentence.len, why->sentence.ptr);
+        say_failure(b, "", why);
         fail_opening(b, why);
         return;
     }
@@ -198,8 +209,7 @@ static void on_open_failed(void *ctx, const struct lp_client_failure *why)
         lp_bridge_retry_later(b, b->opens);
         return;
     }
-    lp_bridge_say(b, "the session was lost and none could be opened: %.*s", (int)why->sentence.len,
-        why->sentence.ptr);
+    say_failure(b, "the session was lost and none could be opened: ", why);
     refuse_without_session(b, why);
     b->opens = 0; /* the next request tries again */
 }

@@ -284,5 +284,11 @@ static void on_timeout(void *ctx)
         "%.*s: no answer within %u.%u s; give the server longer with --timeout",
         (int)call->method.len, call->method.ptr, call->timeout_ms / 1000,
         call->timeout_ms % 1000 / 100);
+    if (client->step ==
+        LP_OPEN_DISCOVER) /* which says nothing about its era (wire document 11.2) */
+        why.sentence = lp_client_say_more(client, why.sentence,
+            LP_SPAN(
+                "; if it is of before " LP_VERSION_MODERN ", leave this question out with --era "
+                "legacy"));
     lp_call_fail(call, &why);
 }

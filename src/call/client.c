@@ -45,7 +45,7 @@ int lp_client_new(const struct lp_client_args *args, struct lp_client **ret)
     client->ops = args->ops;
     client->ctx = args->ctx;
     client->lane = args->lane;
-    client->has_no_stream = args->has_no_stream;
+    client->stream_first = args->stream_first;
     lp_arena_init(&client->text, TEXT_MAX);
     lp_slab_init(&client->calls, sizeof(struct lp_call), LP_CLIENT_CALLS_MAX);
     lp_slab_init(&client->asked, sizeof(struct lp_asked), LP_CLIENT_ASKED_MAX);
@@ -174,6 +174,19 @@ struct lp_client_failure lp_client_limit(struct lp_client *client, int error)
     return why;
 }
 
+struct lp_span lp_client_brief(const struct lp_client_failure *why, size_t *ret_left)
+{
+    struct lp_span sentence = why->sentence;
+    *ret_left = 0;
+    if (why->body.len <= LP_CLIENT_SHOWN_MAX || !lp_span_ends(sentence, why->body))
+        return sentence;
+    size_t len = sentence.len - why->body.len + LP_CLIENT_SHOWN_MAX;
+    while (len && ((unsigned char)sentence.ptr[len] & 0xC0) == 0x80)
+        len--; /* not within a character */
+    *ret_left = sentence.len - len;
+    return lp_span(sentence.ptr, len);
+}
+
 /* --- beginning --- */
 
 enum lp_client_state lp_client_state(const struct lp_client *client)
@@ -200,7 +213,7 @@ static void forget_session(struct lp_client *client)
     client->version[0] = '\0';
     client->stream_resume.has_event_id = client->stream_resume.has_retry = false;
     client->stream_resume.tries = 0;
-    client->stream_was_open = false;
+    client->stream_was_open = client->owes_opened = false;
     lp_asked_drop(client, 0);
 }
 
@@ -239,6 +252,30 @@ void lp_client_fail_open(struct lp_client *client, const struct lp_client_failur
     client->ops->failed(client->ctx, why);
 }
 
+static void on_stream_time(void *ctx)
+{
+    struct lp_client *client = ctx;
+    client->owes_opened = false;
+    client->ops->opened(client->ctx, &client->info);
+}
+
+/* Later than the event that settled it: the owner may do anything then. */
+void lp_client_stream_settled(struct lp_client *client)
+{
+    if (client->owes_opened && lp_fetcher_timer_set(client->fetcher, &client->step_timer, 0))
+        lp_client_note(client, "no memory to go on at once");
+}
+
+static bool owe_opened(struct lp_client *client)
+{
+    client->step_timer.fire = on_stream_time;
+    client->step_timer.ctx = client;
+    client->owes_opened = client->stream_first && client->session.len && !client->is_old_sse &&
+        !lp_fetcher_timer_set(
+            client->fetcher, &client->step_timer, (uint64_t)LP_CLIENT_STREAM_MS * 1000);
+    return client->owes_opened;
+}
+
 void lp_client_is_open(struct lp_client *client)
 {
     uint32_t epoch = client->epoch;
@@ -249,6 +286,12 @@ void lp_client_is_open(struct lp_client *client)
         .version = lp_span_str(client->version),
         .result = lp_buf_span(&client->result),
         .session_id = lp_buf_span(&client->session)};
+    if (owe_opened(client)) {
+        lp_stream_open(client);
+        if (!client->stream)
+            lp_client_stream_settled(client);
+        return;
+    }
     client->ops->opened(client->ctx, &client->info);
     if (client->state == LP_CLIENT_OPEN && client->epoch == epoch && !client->is_old_sse)
         lp_stream_open(client);

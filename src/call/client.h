@@ -30,6 +30,8 @@ enum {
     LP_CLIENT_ASKED_MAX = 256,        /* requests of the server that wait for an answer */
     LP_CLIENT_SESSION_MAX = 8192,     /* bytes of a session id */
     LP_CLIENT_ROUNDS_MAX = 10,        /* of input_required for one call */
+    LP_CLIENT_STREAM_MS = 1000,
+    LP_CLIENT_SHOWN_MAX = 300,
 };
 
 enum lp_client_state {
@@ -69,6 +71,10 @@ struct lp_client_info {
     struct lp_span result;       /* of initialize or server/discover, as it came */
     struct lp_span session_id;   /* empty: the server minted none; a secret */
 };
+
+/* The sentence with no more than LP_CLIENT_SHOWN_MAX bytes of the body that it ends with; *ret_left
+ * is how many were left out. */
+struct lp_span lp_client_brief(const struct lp_client_failure *why, size_t *ret_left);
 
 struct lp_client_ops {
     void (*opened)(void *ctx, const struct lp_client_info *info);
@@ -118,7 +124,10 @@ struct lp_client_args {
     struct lp_span version;      /* offered in initialize; empty: the newest legacy one */
     struct lp_span log_level;    /* modern: _meta logLevel of every request; empty: none */
     uint32_t lane;               /* of its connections (call/fetch.h) */
-    bool has_no_stream; /* no notification stream, whatever the target says (one short command) */
+    /* `opened` is told when the notification stream of a legacy session is open or refused, or has
+     * been neither for LP_CLIENT_STREAM_MS: what a first call makes the server say is not missed.
+     */
+    bool stream_first;
     const struct lp_client_ops *ops;
     void *ctx;
 };

@@ -131,7 +131,8 @@ struct lp_client {
     const struct lp_client_ops *ops;
     void *ctx;
     uint32_t lane;
-    bool has_no_stream;
+    bool stream_first;
+    bool owes_opened;     /* it waits for the stream */
     struct lp_arena text; /* copies of what the owner gave */
     struct lp_span capabilities;
     struct lp_span client_info;
@@ -175,6 +176,9 @@ struct lp_client {
 };
 
 /* --- client.c --- */
+
+/* The notification stream is open, or there will be none: who waited for that is told. */
+void lp_client_stream_settled(struct lp_client *client);
 
 /* The session is gone: its stream ends, what the server asked is dead, then `lost`. Calls that wait
  * for an answer of their own exchange go on to their end; all others fail. `x` is looked at. */

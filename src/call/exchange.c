@@ -161,8 +161,10 @@ static void on_head(void *ctx, lp_id fetch, const struct lp_head *head)
     x->body_kind = is_success(x->status) && is_stream ? LP_BODY_IS_EVENTS : LP_BODY_IS_TEXT;
     if (!is_success(x->status))
         x->body.max = LP_CLIENT_ERROR_BODY_MAX;
-    if (x->kind == LP_EXCHANGE_STREAM && x->body_kind == LP_BODY_IS_EVENTS)
+    if (x->kind == LP_EXCHANGE_STREAM && x->body_kind == LP_BODY_IS_EVENTS) {
         x->client->stream_was_open = true;
+        lp_client_stream_settled(x->client);
+    }
     const struct lp_call *call = lp_call_get(x->client, x->call);
     if (call && call->is_opening)
         lp_open_take_session(x->client, call->rpc, head);

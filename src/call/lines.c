@@ -106,22 +106,55 @@ static void end_input(struct lp_lines *lines)
 
 /* --- output --- */
 
-void lp_lines_send(struct lp_lines *lines, struct lp_span message)
+/* The escape of the line end that `text` begins with; NULL: it begins with none. */
+static const char *escape_of(struct lp_span text)
+{
+    if (lp_span_starts(text, LP_SPAN("\xE2\x80\xA8")))
+        return "\\u2028";
+    if (lp_span_starts(text, LP_SPAN("\xE2\x80\xA9")))
+        return "\\u2029";
+    return lp_span_starts(text, LP_SPAN("\xC2\x85")) ? "\\u0085" : NULL;
+}
+
+/* How many bytes of `text` go out as they are: up to a line end of more than one byte. */
+static size_t plain_len(struct lp_span text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if ((text.ptr[i] == '\xE2' || text.ptr[i] == '\xC2') && escape_of(lp_span_from(text, i)))
+            return i;
+    return text.len;
+}
+
+static int put_plain(struct lp_buf *out, struct lp_span text)
 {
     char *room;
+    int err = lp_buf_reserve(out, text.len, &room);
+    if (err)
+        return err;
+    for (size_t i = 0; i < text.len; i++)
+        room[i] = text.ptr[i] == '\n' || text.ptr[i] == '\r' ? ' ' : text.ptr[i];
+    lp_buf_commit(out, text.len);
+    return LP_OK;
+}
+
+void lp_lines_send(struct lp_lines *lines, struct lp_span message)
+{
+    int err = LP_OK;
     if (lines->is_broken)
         return;
-    int err = lp_buf_reserve(&lines->out, message.len + 1, &room);
-    if (err) {
+    while (message.len && !err) {
+        size_t len = plain_len(message);
+        err = put_plain(&lines->out, lp_span(message.ptr, len));
+        message = lp_span_from(message, len);
+        if (!message.len || err)
+            break;
+        err = lp_buf_append(&lines->out, lp_span_str(escape_of(message)));
+        message = lp_span_from(message, message.ptr[0] == '\xE2' ? 3 : 2);
+    }
+    if (!err)
+        err = lp_buf_append(&lines->out, LP_SPAN("\n"));
+    if (err)
         give_up(lines, err);
-        return;
-    }
-    for (size_t i = 0; i < message.len; i++) {
-        char c = message.ptr[i];
-        room[i] = c == '\n' || c == '\r' ? ' ' : c;
-    }
-    room[message.len] = '\n';
-    lp_buf_commit(&lines->out, message.len + 1);
 }
 
 void lp_lines_flush(struct lp_lines *lines)

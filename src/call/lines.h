@@ -50,7 +50,9 @@ void lp_lines_fini(struct lp_lines *lines);
 /* Whether the event was this connection's; if so it has been handled. */
 bool lp_lines_event(struct lp_lines *lines, const struct lp_event *event);
 
-/* Sends one message; line ends within it (blanks of JSON) become blanks. */
+/* Sends one message. Line ends within it (blanks of JSON) become blanks; U+2028, U+2029 and U+0085,
+ * which many readers of lines take for ends too (Node's readline, Python's splitlines), can only be
+ * in strings and become their \u escapes. */
 void lp_lines_send(struct lp_lines *lines, struct lp_span message);
 /* Offers what has gathered to the shell: at the end of every event. */
 void lp_lines_flush(struct lp_lines *lines);

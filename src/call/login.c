@@ -64,6 +64,35 @@ static bool read_url(struct lp_span token, char room[URL_MAX])
         (lp_span_ieq(uri.scheme, LP_SPAN("http")) && is_loopback(uri.host));
 }
 
+/* The server's own address may be the resource or lie below it; other metadata must not be used
+ * (RFC 9728 3.3, which wants the same address; clients take the one above it, too). */
+static bool is_for_us(struct lp_login *login, struct lp_span document)
+{
+    const struct lp_target *target = lp_fetcher_target(login->client->fetcher);
+    struct lp_span path = target->uri.path;
+    struct lp_uri uri;
+    char resource[URL_MAX];
+    size_t len = 0;
+    struct lp_span token = lp_member(document, LP_SPAN("resource"));
+    if (!token.len)
+        return true; /* documents of before RFC 9728 name none */
+    if (token.ptr[0] == '"' && !lp_json_unescape(token, resource, sizeof resource, &len) &&
+        !lp_uri_parse(lp_span(resource, len), &uri) && uri.host.len &&
+        lp_uri_same_origin(&target->uri, &uri)) {
+        struct lp_span above = uri.path;
+        if (lp_span_ends(above, LP_SPAN("/")))
+            above.len--;
+        if (lp_span_starts(path, above) && (path.len == above.len || path.ptr[above.len] == '/'))
+            return true;
+    }
+    lp_client_note(login->client,
+        "the server's metadata are for the resource %.*s and not for %.*s, which is used here: "
+        "they "
+        "are not believed; whoever runs it should correct them",
+        (int)token.len, token.ptr, (int)lp_span_find(target->url, '?'), target->url.ptr);
+    return false;
+}
+
 struct first {
     char url[URL_MAX];
     bool is_found;
@@ -83,7 +112,8 @@ static void finish(struct lp_login *login)
     struct first server = {0};
     struct lp_span list =
         lp_member(lp_buf_span(&login->metadata), LP_SPAN("authorization_servers"));
-    if (login->metadata_status == 200 && lp_span_starts(list, LP_SPAN("[")))
+    if (login->metadata_status == 200 && lp_span_starts(list, LP_SPAN("[")) &&
+        is_for_us(login, lp_buf_span(&login->metadata)))
         lp_elements(list, take_first, &server);
     const char *what = login->status == 403 ? "The server refuses these credentials (HTTP 403)."
         : login->had_credentials            ? "The server does not accept this token (HTTP 401)."

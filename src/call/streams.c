@@ -158,7 +158,7 @@ static void listen(struct lp_client *client)
 void lp_stream_open(struct lp_client *client)
 {
     const struct lp_target *target = lp_fetcher_target(client->fetcher);
-    if (!client->is_old_sse && (client->has_no_stream || target->suppress_notification_stream))
+    if (!client->is_old_sse && target->suppress_notification_stream)
         return;
     if (client->is_modern) {
         listen(client);
@@ -216,6 +216,7 @@ void lp_stream_ended(struct lp_exchange *x, const struct lp_client_failure *why)
 {
     struct lp_client *client = x->client;
     client->stream = NULL;
+    lp_client_stream_settled(client);
     if (x->is_old_sse) {
         end_old_sse(x, why);
         return;

@@ -1,5 +1,7 @@
 /* Answers that Limpet makes itself: status and body by the reason, the request's id echoed byte for
  * byte (requirements [G6]; cases STA-11, STA-12). */
+#include <stdio.h>
+
 #include "base/error.h"
 #include "gate/engine_priv.h"
 #include "mcp/cors.h"
@@ -91,6 +93,12 @@ static int write_body(
 {
     struct lp_reply reply = {.reason = reason, .id = id_to_echo(&x->env), .detail = detail};
     struct lp_buf data;
+    char limit[80];
+    if (reason == LP_REASON_body_too_large && x->server) {
+        (void)snprintf(limit, sizeof limit, "the body is over the limit of %llu bytes (body_limit)",
+            (unsigned long long)x->server->conf->body_max);
+        reply.detail = limit;
+    }
     lp_buf_init(&data, ANSWER_MAX);
     if (reason == LP_REASON_unknown_version &&
         !lp_buf_append(&data, LP_SPAN("{\"supported\":" LP_VERSIONS_JSON ",\"requested\":")) &&

@@ -198,6 +198,7 @@ suite('request bodies', () => {
       const over = await session.post(sized(LIMIT + 1));
       assertRpcError(over, { status: 413, id: over.json.id });
       assert.ok([1, null].includes(over.json.id));
+      assert.match(over.json.error.message, new RegExp(`limit of ${LIMIT} bytes \\(body_limit\\)`));
     }
     assert.equal(replica.requests.length, before);
     await session.tool('whoami');

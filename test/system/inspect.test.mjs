@@ -105,6 +105,12 @@ suite('what a server offers', () => {
     const url = `http://127.0.0.1:${port}/mcp`;
     assert.deepEqual(names(ok(await inspect(['--json', url, 'tools']))),
       ['echo', 'whoami', 'counter', 'slow', 'notify']);
+    // What a first call makes the server say is not missed.
+    for (let i = 0; i < 5; i++) {
+      const told = ok(await inspect([url, 'call', 'notify']));
+      assert.match(told.stdout, /^sent 1$/m);
+      assert.match(told.stderr, /^notifications\//m);
+    }
     // Nothing of the session stays behind.
     const status = ok(await inspect(['-i', '--era', 'legacy', url],
       { input: 'call counter\ncall counter\n' }));
@@ -280,6 +286,13 @@ suite('what the server asks', () => {
       assert.match(result.stderr, /--answer: /);
     });
   }
+
+  test('an answer file with a method that no server asks', async t => {
+    const name = file(t, { 'roots/list': { roots: [] }, 'elicitation': { name: 'Ada' } });
+    const result = await inspect(['--answer', name, 'http://127.0.0.1:1/mcp', 'tools']);
+    assert.equal(result.code, 64);
+    assert.match(result.stderr, /has an answer for "elicitation", which no server asks; the methods are/);
+  });
 });
 
 suite('what goes wrong', () => {
@@ -314,6 +327,18 @@ suite('what goes wrong', () => {
       /^limpet: Error POSTing to endpoint \(HTTP 500\): the disk is "full"$/m);
     assert.deepEqual(result.json.failure, { status: 500, body: 'the disk is "full"',
       message: 'Error POSTing to endpoint (HTTP 500): the disk is "full"' });
+  });
+
+  test('of a page that a proxy sends, a person sees the beginning, a script all', async t => {
+    const page = `<html>${'é'.repeat(2000)}</html>`;
+    const server = await played(t, (method, message, { response }) => {
+      if (method === 'tools/list') response.writeHead(502).end(page);
+    });
+    const brief = await failure([server.url, 'tools'],
+      /^limpet: Error POSTing to endpoint \(HTTP 502\): <html>é+\.\.\. \(\d+ bytes more; --json prints all\)$/m);
+    assert.ok(brief.stderr.length < 400, brief.stderr);
+    const all = await failure(['--json', server.url, 'tools'], /\(\d+ bytes more\)$/m);
+    assert.equal(all.json.failure.body, page);
   });
 
   test('nobody there, no such host, no such path', async t => {
@@ -415,12 +440,13 @@ suite('what goes wrong', () => {
   });
 
   test('AUT a server that wants a login says where', async t => {
+    let resource;
     const server = await played(t, (method, message, { request, response }) => {
       if (request.url.startsWith('/.well-known/oauth-protected-resource')) {
         assert.equal(request.headers.authorization, undefined);
         assert.equal(request.headers.cookie, undefined);
         response.writeHead(request.url.endsWith('/mcp') ? 200 : 404).end(JSON.stringify(
-          { resource: 'r', authorization_servers: ['https://login.example/t1'] }));
+          { resource: resource ?? `http://${request.headers.host}/mcp`, authorization_servers: ['https://login.example/t1'] }));
       } else if (request.headers.authorization !== 'Bearer good') {
         response.writeHead(401, { 'www-authenticate': 'Bearer', 'set-cookie': 'a=b' }).end('who?');
       } else if (method === 'tools/list') return { tools: [] };
@@ -434,6 +460,10 @@ suite('what goes wrong', () => {
     const token = path.join(folder(t), 'token');
     writeFileSync(token, 'good\n');
     ok(await inspect(['--bearer', `@${token}`, server.url, 'tools']));
+    resource = 'https://mcp.example/mcp'; // RFC 9728 3.3: what is told of another one is not used
+    const refused = await failure([server.url, 'tools'], /It does not say where to log in/);
+    assert.match(refused.stderr, /for the resource "https:\/\/mcp\.example\/mcp" and not for http:/);
+    assert.doesNotMatch(refused.stderr, /login\.example/);
   });
 
   test('a redirect to another origin is not followed', async t => {

@@ -140,7 +140,7 @@ static const struct lp_client_ops PLAY_OPS = {play_opened, play_failed, play_not
     play_asked, play_asked_cancelled, play_lost, play_closed, play_note};
 static const struct lp_call_ops PLAY_CALL_OPS = {play_answer, play_progress, play_call_failed};
 
-static inline struct play *play_new(const char *url, bool with_jar)
+static inline struct play *play_new_waiting(const char *url, bool with_jar, bool stream_first)
 {
     struct play *p = calloc(1, sizeof *p);
     p->s = shell_new(url);
@@ -148,10 +148,16 @@ static inline struct play *play_new(const char *url, bool with_jar)
     struct lp_client_args args = {.fetcher = p->s->fetcher,
         .jar = with_jar ? &p->jar : NULL,
         .capabilities = LP_SPAN("{\"sampling\":{}}"),
+        .stream_first = stream_first,
         .ops = &PLAY_OPS,
         .ctx = p};
     assert_int_equal(lp_client_new(&args, &p->client), LP_OK);
     return p;
+}
+
+static inline struct play *play_new(const char *url, bool with_jar)
+{
+    return play_new_waiting(url, with_jar, false);
 }
 
 static inline void play_free(struct play *p)

@@ -50,6 +50,19 @@ static void test_in_turn(void **state)
     lp_answers_fini(&a);
 }
 
+static void test_what_nobody_asks(void **state)
+{
+    (void)state;
+    struct lp_answers a;
+    assert_int_equal(
+        lp_answers_init(&a, LP_SPAN("{\"roots/list\":{},\"sampling\\/createMessage\":1}")), LP_OK);
+    assert_int_equal(lp_answers_unknown(&a).len, 0);
+    lp_answers_fini(&a);
+    assert_int_equal(lp_answers_init(&a, LP_SPAN("{\"roots/list\":{},\"elicitation\":1}")), LP_OK);
+    assert_true(lp_span_eq(lp_answers_unknown(&a), LP_SPAN("\"elicitation\"")));
+    lp_answers_fini(&a);
+}
+
 static void test_what_is_none(void **state)
 {
     (void)state;
@@ -84,6 +97,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_in_turn),
+        cmocka_unit_test(test_what_nobody_asks),
         cmocka_unit_test(test_what_is_none),
         cmocka_unit_test(test_too_large),
     };

@@ -383,6 +383,48 @@ static void test_resuming_is_refused(void **state)
     play_free(p);
 }
 
+/* Who waits for the stream is told when it is open, refused, or slow; once. */
+static void test_the_stream_first(void **state)
+{
+    (void)state;
+    for (int how = 0; how < 5; how++) {
+        struct play *p = play_new_waiting(URL, false, true);
+        p->s->target.suppress_notification_stream = how == 4;
+        lp_id conn = play_open_legacy(p);
+        assert_int_equal(p->opens, 0);
+        if (how == 0)
+            play_begin_events(p, conn, "");
+        else if (how == 1)
+            shell_answer(p->s, conn, "405 Method Not Allowed", "");
+        else if (how == 2)
+            shell_broken(p->s, conn);
+        shell_pass(p->s, how == 3 ? LP_CLIENT_STREAM_MS - 1 : 0);
+        assert_int_equal(p->opens, how != 3);
+        shell_pass(p->s, LP_CLIENT_STREAM_MS);
+        assert_int_equal(p->opens, 1);
+        play_free(p);
+    }
+    struct play *p = play_new_waiting(URL, false, true); /* which cannot have one */
+    play_open_modern(p, "{}");
+    assert_int_equal(p->opens, 1);
+    lp_client_close(p->client);
+    play_free(p);
+}
+
+static void test_a_stream_first_that_is_closed(void **state)
+{
+    (void)state;
+    struct play *p = play_new_waiting(URL, false, true);
+    play_open_legacy(p);
+    lp_client_close(p->client);
+    lp_fetcher_settle(p->s->fetcher);
+    shell_answer(p->s, play_expect(p, "DELETE /mcp"), "200 OK", "");
+    shell_pass(p->s, 10000);
+    assert_int_equal(p->opens, 0);
+    assert_int_equal(p->closes, 1);
+    play_free(p);
+}
+
 static void test_the_notification_stream(void **state)
 {
     (void)state;
@@ -722,6 +764,8 @@ int main(void)
         cmocka_unit_test(test_without_an_id_it_is_not_known),
         cmocka_unit_test(test_resuming_ends),
         cmocka_unit_test(test_resuming_is_refused),
+        cmocka_unit_test(test_the_stream_first),
+        cmocka_unit_test(test_a_stream_first_that_is_closed),
         cmocka_unit_test(test_the_notification_stream),
         cmocka_unit_test(test_the_server_asks),
         cmocka_unit_test(test_a_lost_session),

@@ -121,6 +121,9 @@ static void test_trouble_is_no_era(void **state)
     shell_pass(p->s, LP_TARGET_TIMEOUT_MS);
     assert_int_equal(p->failures, 2);
     assert_int_equal(p->failure.kind, LP_FAILURE_TIMEOUT);
+    assert_true(text_has(p->sentence,
+        "if it is of before 2026-07-28, leave this question out with "
+        "--era legacy"));
     play_free(p);
 }
 
@@ -669,6 +672,22 @@ static void test_login(void **state)
             {"GET /.well-known/oauth-protected-resource/mcp HTTP/1.1\r\nHost: example.test:3000"},
             "{\"authorization_servers\":[\"https://login.test/\"]}",
             "Log in at https://login.test/ and"},
+        /* RFC 9728 3.3: metadata of somebody else are not used; those of a place above are. */
+        {"Bearer", {"GET /.well-known/oauth-protected-resource/mcp"},
+            "{\"resource\":\"http://example.test:3000/\",\"authorization_servers\":"
+            "[\"https://login.test/\"]}",
+            "Log in at https://login.test/ and"},
+        {"Bearer", {"GET /.well-known/oauth-protected-resource/mcp"},
+            "{\"resource\":\"http://example.test:3000/mc\",\"authorization_servers\":"
+            "[\"https://login.test/\"]}",
+            "It does not say where to log in"},
+        {"Bearer", {"GET /.well-known/oauth-protected-resource/mcp"},
+            "{\"resource\":\"https://example.test:3000/mcp\",\"authorization_servers\":"
+            "[\"https://login.test/\"]}",
+            "It does not say where to log in"},
+        {"Bearer", {"GET /.well-known/oauth-protected-resource/mcp"},
+            "{\"resource\":7,\"authorization_servers\":[\"https://login.test/\"]}",
+            "It does not say where to log in"},
         {"Basic realm=\"x\"",
             {"GET /.well-known/oauth-protected-resource/mcp",
                 "GET /.well-known/oauth-protected-resource HTTP/1.1"},

@@ -172,6 +172,17 @@ static void what_is_sent_goes_out_in_order_however_little_is_taken(void **state)
     assert_string_equal(w->written, "{\"a\": 1}\n{\"b\":  2}\n");
 }
 
+/* Node's readline and Python's splitlines take them for line ends. */
+static void other_line_ends_are_escaped(void **state)
+{
+    struct world *w = *state;
+    lp_lines_send(&w->lines, LP_SPAN("{\"\u2028\":\"\u2029\u2029x\xC2\x85\xC2\xA0\xE2\x80\xA6\"}"));
+    lp_lines_send(&w->lines, LP_SPAN("\"\u2028"));
+    lp_lines_flush(&w->lines);
+    assert_string_equal(
+        w->written, "{\"\\u2028\":\"\\u2029\\u2029x\\u0085\xC2\xA0\xE2\x80\xA6\"}\n\"\\u2028\n");
+}
+
 static void before_the_connection_is_there_nothing_is_written(void **state)
 {
     struct world *w = *state;
@@ -308,6 +319,7 @@ int main(void)
         TEST(any_split_gives_the_same_lines),
         TEST(a_line_too_long_is_dropped_alone),
         TEST(what_is_sent_goes_out_in_order_however_little_is_taken),
+        TEST(other_line_ends_are_escaped),
         TEST(before_the_connection_is_there_nothing_is_written),
         TEST(a_reader_that_is_gone_is_told_once),
         TEST(a_reader_that_takes_nothing_is_given_up),
