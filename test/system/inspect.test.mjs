@@ -335,7 +335,7 @@ suite('what goes wrong', () => {
       if (method === 'tools/list') response.writeHead(502).end(page);
     });
     const brief = await failure([server.url, 'tools'],
-      /^limpet: Error POSTing to endpoint \(HTTP 502\): <html>é+\.\.\. \(\d+ bytes more; --json prints all\)$/m);
+      /endpoint \(HTTP 502\): <html>é+\.\.\. \(\d+ bytes more; --json prints all\)$/m);
     assert.ok(brief.stderr.length < 400, brief.stderr);
     const all = await failure(['--json', server.url, 'tools'], /\(\d+ bytes more\)$/m);
     assert.equal(all.json.failure.body, page);
@@ -446,7 +446,8 @@ suite('what goes wrong', () => {
         assert.equal(request.headers.authorization, undefined);
         assert.equal(request.headers.cookie, undefined);
         response.writeHead(request.url.endsWith('/mcp') ? 200 : 404).end(JSON.stringify(
-          { resource: resource ?? `http://${request.headers.host}/mcp`, authorization_servers: ['https://login.example/t1'] }));
+          { resource: resource ?? `http://${request.headers.host}/mcp`,
+            authorization_servers: ['https://login.example/t1'] }));
       } else if (request.headers.authorization !== 'Bearer good') {
         response.writeHead(401, { 'www-authenticate': 'Bearer', 'set-cookie': 'a=b' }).end('who?');
       } else if (method === 'tools/list') return { tools: [] };

@@ -643,57 +643,56 @@ static void test_listen(void **state)
 
 /* --- where to log in: AUT-02, SEC-04, SEC-08 --- */
 
+static const struct {
+    const char *challenge;
+    const char *asked[3]; /* the addresses, in order; the last one gets `metadata` */
+    const char *metadata;
+    const char *says;
+} LOGINS[] = {
+    {"Bearer resource_metadata=\"https://meta.test/x?y=1\", scope=\"a\"",
+        {"GET /x?y=1 HTTP/1.1\r\nHost: meta.test\r\n"},
+        "{\"authorization_servers\":[\"https://login.test/t1\",\"https://b.test\"]}",
+        "The server asks for a login (HTTP 401). Log in at https://login.test/t1 and give"},
+    {"Bearer",
+        {"GET /.well-known/oauth-protected-resource/mcp HTTP/1.1\r\nHost: example.test:3000",
+            "GET /.well-known/oauth-protected-resource HTTP/1.1"},
+        "{\"authorization_servers\":[\"http://localhost:9/\"]}", "Log in at http://localhost:9/"},
+    {"Bearer resource_metadata=\"javascript:1\"", {"GET /.well-known/oauth-protected-resource/mcp"},
+        "{\"authorization_servers\":[\"javascript:alert(1)\",\"http://plain.test/\","
+        "\"https://a.test/$(id)\",\"https://u:p@a.test/\",\"https://b.test/`id`\","
+        "\"-flag\",\"https://c.test/\\\" & calc\",\"https://d.test/t?a=1\"]}",
+        "Log in at https://d.test/t?a=1 and"},
+    /* SEC-08: neither https nor at the server itself */
+    {"Bearer resource_metadata=\"http://127.0.0.1:9/\"",
+        {"GET /.well-known/oauth-protected-resource/mcp HTTP/1.1\r\nHost: example.test:3000"},
+        "{\"authorization_servers\":[\"https://login.test/\"]}",
+        "Log in at https://login.test/ and"},
+    /* RFC 9728 3.3: metadata of somebody else are not used; those of a place above are. */
+    {"Bearer", {"GET /.well-known/oauth-protected-resource/mcp"},
+        "{\"resource\":\"http://example.test:3000/\",\"authorization_servers\":"
+        "[\"https://login.test/\"]}",
+        "Log in at https://login.test/ and"},
+    {"Bearer", {"GET /.well-known/oauth-protected-resource/mcp"},
+        "{\"resource\":\"http://example.test:3000/mc\",\"authorization_servers\":"
+        "[\"https://login.test/\"]}",
+        "It does not say where to log in"},
+    {"Bearer", {"GET /.well-known/oauth-protected-resource/mcp"},
+        "{\"resource\":\"https://example.test:3000/mcp\",\"authorization_servers\":"
+        "[\"https://login.test/\"]}",
+        "It does not say where to log in"},
+    {"Bearer", {"GET /.well-known/oauth-protected-resource/mcp"},
+        "{\"resource\":7,\"authorization_servers\":[\"https://login.test/\"]}",
+        "It does not say where to log in"},
+    {"Basic realm=\"x\"",
+        {"GET /.well-known/oauth-protected-resource/mcp",
+            "GET /.well-known/oauth-protected-resource HTTP/1.1"},
+        "<html>", "It does not say where to log in"},
+};
+
 static void test_login(void **state)
 {
     (void)state;
-    static const struct {
-        const char *challenge;
-        const char *asked[3]; /* the addresses, in order; the last one gets `metadata` */
-        const char *metadata;
-        const char *says;
-    } CASES[] = {
-        {"Bearer resource_metadata=\"https://meta.test/x?y=1\", scope=\"a\"",
-            {"GET /x?y=1 HTTP/1.1\r\nHost: meta.test\r\n"},
-            "{\"authorization_servers\":[\"https://login.test/t1\",\"https://b.test\"]}",
-            "The server asks for a login (HTTP 401). Log in at https://login.test/t1 and give"},
-        {"Bearer",
-            {"GET /.well-known/oauth-protected-resource/mcp HTTP/1.1\r\nHost: example.test:3000",
-                "GET /.well-known/oauth-protected-resource HTTP/1.1"},
-            "{\"authorization_servers\":[\"http://localhost:9/\"]}",
-            "Log in at http://localhost:9/"},
-        {"Bearer resource_metadata=\"javascript:1\"",
-            {"GET /.well-known/oauth-protected-resource/mcp"},
-            "{\"authorization_servers\":[\"javascript:alert(1)\",\"http://plain.test/\","
-            "\"https://a.test/$(id)\",\"https://u:p@a.test/\",\"https://b.test/`id`\","
-            "\"-flag\",\"https://c.test/\\\" & calc\",\"https://d.test/t?a=1\"]}",
-            "Log in at https://d.test/t?a=1 and"},
-        /* SEC-08: neither https nor at the server itself */
-        {"Bearer resource_metadata=\"http://127.0.0.1:9/\"",
-            {"GET /.well-known/oauth-protected-resource/mcp HTTP/1.1\r\nHost: example.test:3000"},
-            "{\"authorization_servers\":[\"https://login.test/\"]}",
-            "Log in at https://login.test/ and"},
-        /* RFC 9728 3.3: metadata of somebody else are not used; those of a place above are. */
-        {"Bearer", {"GET /.well-known/oauth-protected-resource/mcp"},
-            "{\"resource\":\"http://example.test:3000/\",\"authorization_servers\":"
-            "[\"https://login.test/\"]}",
-            "Log in at https://login.test/ and"},
-        {"Bearer", {"GET /.well-known/oauth-protected-resource/mcp"},
-            "{\"resource\":\"http://example.test:3000/mc\",\"authorization_servers\":"
-            "[\"https://login.test/\"]}",
-            "It does not say where to log in"},
-        {"Bearer", {"GET /.well-known/oauth-protected-resource/mcp"},
-            "{\"resource\":\"https://example.test:3000/mcp\",\"authorization_servers\":"
-            "[\"https://login.test/\"]}",
-            "It does not say where to log in"},
-        {"Bearer", {"GET /.well-known/oauth-protected-resource/mcp"},
-            "{\"resource\":7,\"authorization_servers\":[\"https://login.test/\"]}",
-            "It does not say where to log in"},
-        {"Basic realm=\"x\"",
-            {"GET /.well-known/oauth-protected-resource/mcp",
-                "GET /.well-known/oauth-protected-resource HTTP/1.1"},
-            "<html>", "It does not say where to log in"},
-    };
-    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+    for (size_t i = 0; i < sizeof LOGINS / sizeof *LOGINS; i++) {
         struct play *p = play_new(URL, true);
         char head[512];
         p->s->target.era = LP_ERA_WISH_LEGACY;
@@ -702,22 +701,22 @@ static void test_login(void **state)
         settle(p);
         lp_id conn = play_expect(p, "initialize");
         snprintf(head, sizeof head, "401 Unauthorized\r\nSet-Cookie: lb=1\r\nWWW-Authenticate: %s",
-            CASES[i].challenge);
+            LOGINS[i].challenge);
         shell_answer(p->s, conn, head, "who are you");
-        for (int k = 0; k < 3 && CASES[i].asked[k]; k++) {
-            bool is_last = k == 2 || !CASES[i].asked[k + 1];
-            conn = play_expect(p, CASES[i].asked[k]);
+        for (int k = 0; k < 3 && LOGINS[i].asked[k]; k++) {
+            bool is_last = k == 2 || !LOGINS[i].asked[k + 1];
+            conn = play_expect(p, LOGINS[i].asked[k]);
             assert_false(text_has(p->head, "Cookie")); /* [C2] */
             assert_false(text_has(p->head, "X-Mine"));
             assert_int_equal(p->failures, 0);
             shell_answer(p->s, conn, is_last ? "200 OK" : "404 Not Found",
-                is_last ? CASES[i].metadata : "no");
+                is_last ? LOGINS[i].metadata : "no");
         }
         assert_int_equal(p->failures, 1);
         assert_int_equal(p->failure.kind, LP_FAILURE_LOGIN);
         assert_int_equal(p->failure.status, 401);
         assert_string_equal(p->failure_body, "who are you");
-        assert_true(text_has(p->sentence, CASES[i].says));
+        assert_true(text_has(p->sentence, LOGINS[i].says));
         assert_false(text_has(p->sentence, "javascript"));
         play_free(p);
     }
