@@ -3,7 +3,7 @@
  * tells by the session id which process owns one (owner ids).
  *
  * It runs on its own loop (limpet_server_listen, limpet_server_run), or the program feeds it:
- * requests that its own HTTP server got (limpet_server_exchange), or the bytes of connections
+ * requests that its own HTTP server got (limpet_exchange_begin), or the bytes of connections
  * (limpet_server_connected). A server is used by one thread at a time; only limpet_server_post and
  * limpet_server_stop may be called by any. There are no globals: a program may have any number of
  * servers.
@@ -43,6 +43,13 @@ enum limpet_sessions {
     LIMPET_SESSIONS_STATELESS, /* nowhere: no id is given, and none asked for */
 };
 
+/* Which revisions are spoken. Requests of 2026-07-28 have no session, wherever those live. */
+enum limpet_eras {
+    LIMPET_ERAS_BOTH,
+    LIMPET_ERAS_LEGACY, /* 2025-03-26 to 2025-11-25 */
+    LIMPET_ERAS_MODERN, /* 2026-07-28 */
+};
+
 /* How a request of another owner's session is answered. */
 enum limpet_replay {
     LIMPET_REPLAY_OFF,    /* 404 */
@@ -61,8 +68,10 @@ struct limpet_server_options {
     const char *name; /* what clients are told; needed, as is the version */
     const char *version;
     const char *instructions;
-    const char *path; /* where MCP is served: begins with '/', at most 256 bytes; "/mcp" */
+    const char *path;     /* where MCP is served: begins with '/', at most 256 bytes; "/mcp" */
+    const char *sse_path; /* where HTTP+SSE of 2024-11-05 is served; nowhere */
     enum limpet_sessions sessions;
+    enum limpet_eras eras;
     const char *owner;        /* of the sessions; FLY_MACHINE_ID of the environment */
     bool owner_from_hostname; /* where there is no other, made of HOSTNAME */
     enum limpet_replay replay;
@@ -74,6 +83,8 @@ struct limpet_server_options {
     limpet_bearer_fn bearer; /* everybody may */
     void *bearer_context;
     const char *resource_metadata; /* its URL, for the challenge of a 401 */
+    uint32_t fresh_ms;             /* how long clients may keep lists (2026-07-28); not at all */
+    bool is_public;                /* these are the same for everybody: caches may share them */
     bool lists_change;             /* limpet_server_list_changed will be called */
     bool has_subscriptions;        /* limpet_server_resource_updated will be called */
     /* The process is the server's: from limpet_server_listen on, SIGTERM and SIGINT stop it and a
@@ -82,7 +93,8 @@ struct limpet_server_options {
     bool owns_process;
 };
 
-/* LIMPET_ESYNTAX: name or version is missing, or path or owner cannot be; LIMPET_ENOMEM. `alloc`
+/* LIMPET_ESYNTAX: name or version is missing, or a path or owner cannot be; LIMPET_EUNSUPPORTED:
+ * sse_path where sessions are not local; LIMPET_ENOMEM. `alloc`
  * may be NULL; what it is asked for: limpet-server(3). */
 LIMPET_API LIMPET_MUST int limpet_server_new(const struct limpet_alloc *alloc,
     const struct limpet_server_options *options, struct limpet_server **ret_server);
@@ -124,6 +136,113 @@ LIMPET_API LIMPET_MUST int limpet_server_stop(struct limpet_server *server);
  * LIMPET_ENOMEM. */
 LIMPET_API LIMPET_MUST int limpet_server_post(struct limpet_server *server,
     void (*run)(void *context, struct limpet_server *server), void *context);
+
+/* --- fed by its program: limpet-server-feed(3) ----------------------------------------------- */
+
+enum limpet_close {
+    LIMPET_CLOSE_NOW,    /* both ways, at once */
+    LIMPET_CLOSE_LINGER, /* end our side, drop what still comes, then close */
+    LIMPET_CLOSE_RESET,  /* the peer must see that it was cut */
+};
+
+/* What a server that is fed asks of its program. Neither these nor handlers may feed it. */
+struct limpet_feeder {
+    void *context;
+    /* From any thread: limpet_server_turn is due. NULL: no other thread posts or stops. */
+    void (*wake)(void *context);
+    /* These are for connections, and may be NULL where there are only exchanges.
+     *
+     * Bytes for a peer; how many were taken. Where that is fewer, limpet_server_writable follows.
+     */
+    size_t (*write)(void *context, void *peer, struct limpet_span bytes);
+    /* No limpet_server_received until it goes on. */
+    void (*pause)(void *context, void *peer, bool is_paused);
+    /* Its last word on this peer. */
+    void (*close)(void *context, void *peer, enum limpet_close how);
+};
+
+/* From now on it is fed. LIMPET_EEXISTS: it listens, or is fed already. */
+LIMPET_API LIMPET_MUST int limpet_server_feed(
+    struct limpet_server *server, const struct limpet_feeder *feeder);
+
+/* How long until limpet_server_turn is due: 0 now, -1 never, as poll(2) takes it. Ask after each
+ * call that feeds. */
+LIMPET_API int limpet_server_timeout_ms(struct limpet_server *server);
+
+/* Does what is due: timers, posted functions, a stop; and sends what calls have said meanwhile. */
+LIMPET_API void limpet_server_turn(struct limpet_server *server);
+
+/* After limpet_server_stop: nothing is in progress any more. */
+LIMPET_API bool limpet_server_is_stopped(const struct limpet_server *server);
+
+struct limpet_peer {
+    void *peer;       /* yours, for the feeder */
+    bool is_loopback; /* the address that it connected to is a loopback one */
+    bool is_tls;
+    struct limpet_span address; /* of the peer, "192.0.2.7:1234", or empty */
+};
+
+/* A client has connected. Its number goes to *ret_connection; it is dead after `close`, and after
+ * limpet_server_broken, and may be used then without harm. LIMPET_EUNSUPPORTED: no feeder with
+ * write, pause and close; LIMPET_ELIMIT: there are too many, or the server stops; LIMPET_ENOMEM. On
+ * failure the peer stays the caller's: `close` is not called. */
+LIMPET_API LIMPET_MUST int limpet_server_connected(
+    struct limpet_server *server, const struct limpet_peer *peer, uint64_t *ret_connection);
+/* Bytes have come; it sends no more; it takes more; it is gone. */
+LIMPET_API void limpet_server_received(
+    struct limpet_server *server, uint64_t connection, struct limpet_span bytes);
+LIMPET_API void limpet_server_ended(struct limpet_server *server, uint64_t connection);
+LIMPET_API void limpet_server_writable(struct limpet_server *server, uint64_t connection);
+LIMPET_API void limpet_server_broken(struct limpet_server *server, uint64_t connection);
+
+/* --- requests that a host program got: limpet-server-exchange(3) ----------------------------- */
+
+/* A request as it came. Any fields; those that are about its connection are not looked at. The body
+ * is whole, or its rest follows by limpet_exchange_body. */
+struct limpet_request {
+    struct limpet_span method;
+    struct limpet_span target; /* with options.path, whatever the host's own path is */
+    const struct limpet_field *fields;
+    size_t field_count;
+    struct limpet_span body;
+    bool body_follows;
+    bool is_loopback; /* the address that the client connected to is a loopback one */
+};
+
+struct limpet_answer_head {
+    int status;
+    const struct limpet_field *fields; /* none about length, coding or connection */
+    size_t field_count;
+    int64_t body_bytes; /* -1: not known beforehand, as of an event stream */
+};
+
+/* Who takes the answer: one head, any number of pieces, one end. The spans live until the function
+ * returns. None of these may call a function of the server. */
+struct limpet_answer {
+    void *context;
+    void (*head)(void *context, const struct limpet_answer_head *head);
+    /* False: it was taken, and no more until limpet_exchange_resume. */
+    bool (*body)(void *context, struct limpet_span bytes);
+    /* Not whole: the host should cut its client's connection. The exchange is dead. */
+    void (*end)(void *context, bool is_whole);
+};
+
+/* Hands a request in; the answer may come before this returns. LIMPET_ESYNTAX: it cannot stand in
+ * HTTP (answer 400); LIMPET_ELIMIT: more than 128 fields, too many exchanges, or the server stops
+ * (answer 503); LIMPET_EEXISTS: it listens itself; LIMPET_ENOMEM. On failure `answer` hears
+ * nothing. */
+LIMPET_API LIMPET_MUST int limpet_exchange_begin(struct limpet_server *server,
+    const struct limpet_request *request, const struct limpet_answer *answer,
+    uint64_t *ret_exchange);
+/* The next piece of the body, and its end. An exchange that is dead takes and ignores both.
+ * LIMPET_ERANGE: it is not as long as its Content-Length says; the exchange ends, not whole. */
+LIMPET_API LIMPET_MUST int limpet_exchange_body(
+    struct limpet_server *server, uint64_t exchange, struct limpet_span bytes);
+LIMPET_API LIMPET_MUST int limpet_exchange_end(struct limpet_server *server, uint64_t exchange);
+/* More of the answer may come. */
+LIMPET_API void limpet_exchange_resume(struct limpet_server *server, uint64_t exchange);
+/* Its client has gone: `answer` hears nothing more. */
+LIMPET_API void limpet_exchange_left(struct limpet_server *server, uint64_t exchange);
 
 /* --- what it offers: limpet-server-offer(3) -------------------------------------------------- */
 
@@ -282,6 +401,9 @@ LIMPET_API void limpet_call_text(struct limpet_call *call, struct limpet_span te
 LIMPET_API void limpet_call_tool_error(struct limpet_call *call, struct limpet_span text);
 /* Any result, a JSON object. What is none, becomes a JSON-RPC error. */
 LIMPET_API void limpet_call_result(struct limpet_call *call, struct limpet_span json);
+/* It needs what the client has not said that it can: a ClientCapabilities object, as
+ * {"sampling":{}}. */
+LIMPET_API void limpet_call_lacks(struct limpet_call *call, const char *capabilities);
 /* A JSON-RPC error. */
 LIMPET_API void limpet_call_error(struct limpet_call *call, int code, const char *message);
 

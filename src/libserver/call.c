@@ -158,6 +158,12 @@ void limpet_call_result(struct limpet_call *call, struct limpet_span json)
         lp_job_error(inner(call), INTERNAL, "the program's result is no JSON object");
 }
 
+void limpet_call_lacks(struct limpet_call *call, const char *capabilities)
+{
+    bool is_fine = lp_seat_is_json(lp_span_str(capabilities), '{');
+    lp_job_lacks(inner(call), is_fine ? capabilities : "{}");
+}
+
 void limpet_call_error(struct limpet_call *call, int code, const char *message)
 {
     lp_job_error(inner(call), code, message ? message : "");

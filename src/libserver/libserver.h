@@ -7,6 +7,8 @@
  *   json.c      JSON for handlers
  *   loop.c      its own loop: listening, running
  *   post.c      what other threads may say
+ *   feed.c      fed by its program: events in, actions out, connections
+ *   exchange.c  requests of a host program, as connections of one request
  *
  * As in lib/, names and structures of the public header are its own (doc/DECISIONS/007); a
  * limpet_call is an lp_job by another name. */
@@ -17,8 +19,10 @@
 #include <pthread.h>
 
 #include "base/alloc.h"
+#include "base/list.h"
 #include "lib/glue.h"
 #include "serve/server.h"
+#include "wire/http1.h"
 
 enum { LP_SEAT_LISTENERS = 8, LP_SEAT_WHY_MAX = 512, LP_SEAT_URL_MAX = 512 };
 
@@ -26,6 +30,22 @@ struct lp_loop;
 struct lp_listener;
 struct lp_seat_block;
 struct lp_seat_post;
+
+/* The client's side of a connection, where the server is fed. */
+struct lp_seat_conn {
+    lp_id id;
+    void *peer;
+    struct lp_span drain; /* what is left of the server's DRAIN */
+    bool is_new;          /* its peer is still the caller's */
+    bool is_exchange;     /* and not a connection of the program's; then: */
+    bool is_chunked;      /* the request's body is framed so, else by `left` */
+    bool is_blocked;      /* the host takes no more just now */
+    bool is_over;         /* the answer has ended */
+    uint64_t left;
+    struct limpet_answer answer;
+    struct lp_http1 parser; /* of the answer */
+    struct lp_list over;    /* while it waits to be closed */
+};
 
 struct limpet_server {
     struct lp_alloc alloc;
@@ -44,7 +64,18 @@ struct limpet_server {
     uint32_t listener_count;
     bool has_run;
 
-    pthread_mutex_t mutex; /* over the next four, and `loop` against lp_seat_ring */
+    bool is_fed;
+    bool is_inside; /* an event is being handled */
+    bool is_stopped;
+    bool was_stop_told;
+    struct limpet_feeder feeder;
+    struct lp_slab conns;
+    struct lp_list over;     /* exchanges whose answer has ended */
+    struct lp_head head;     /* of a request that is handed in */
+    struct lp_head answered; /* of the answer that is being read */
+    uint64_t alarm_us;
+
+    pthread_mutex_t mutex; /* over the next three, and `loop` where another thread looks */
     struct lp_seat_post *posts;
     struct lp_seat_post **posts_end;
     bool is_stop_due;
@@ -73,7 +104,40 @@ void lp_seat_event(void *server, const struct lp_event *event);
 
 void lp_seat_close(struct limpet_server *server);
 
+/* --- feed.c --- */
+
+int64_t lp_seat_perform(struct limpet_server *server, const struct lp_action *action);
+/* Hands an event in, with the clocks, and does what is due behind it. */
+void lp_seat_emit(struct limpet_server *server, struct lp_event *event);
+/* An exchange is a connection of one request: when it is answered, its client ends. */
+void lp_seat_close_over(struct limpet_server *server);
+/* A new connection, of which the server does not know yet; NULL: too many, or no memory. */
+struct lp_seat_conn *lp_seat_conn_new(struct limpet_server *server);
+void lp_seat_conn_free(struct limpet_server *server, struct lp_seat_conn *conn);
+/* Tells the server of it. LIMPET_ELIMIT, LIMPET_ENOMEM: it is freed. */
+LP_MUST int lp_seat_conn_accept(
+    struct limpet_server *server, struct lp_seat_conn *conn, const struct limpet_peer *peer);
+/* Bytes from its peer; it ends when the server wants so. */
+void lp_seat_conn_read(struct limpet_server *server, lp_id id, struct lp_span bytes);
+/* Gives what waits for its peer. */
+void lp_seat_conn_pump(struct limpet_server *server, lp_id id);
+/* Its peer is gone. */
+void lp_seat_conn_break(struct limpet_server *server, lp_id id);
+
+/* --- exchange.c --- */
+
+/* How many bytes of the answer the host has taken. */
+size_t lp_seat_exchange_take(
+    struct limpet_server *server, struct lp_seat_conn *conn, struct lp_span bytes);
+/* The server has closed it. */
+void lp_seat_exchange_close(struct lp_seat_conn *conn);
+
 /* --- post.c --- */
+
+/* Whether limpet_server_turn has something to run. */
+bool lp_seat_is_due(struct limpet_server *server);
+/* Whether a stop was asked for, once. */
+bool lp_seat_take_stop(struct limpet_server *server);
 
 /* Runs what was posted. */
 void lp_seat_run_posts(struct limpet_server *server);

@@ -83,6 +83,8 @@ int limpet_server_listen(struct limpet_server *server, const char *address)
         return lp_seat_fail(server, LIMPET_ESYNTAX,
             LP_SPAN(
                 "the address to listen on must be host:port, as 127.0.0.1:3000, or unix:/path"));
+    if (server->is_fed)
+        return lp_seat_fail(server, LIMPET_EEXISTS, LP_SPAN("a server that is fed cannot listen"));
     if (server->listener_count == LP_SEAT_LISTENERS)
         return lp_seat_fail(
             server, LIMPET_ELIMIT, LP_SPAN("a server listens on at most 8 addresses"));

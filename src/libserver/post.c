@@ -12,10 +12,14 @@ struct lp_seat_post {
     void *context;
 };
 
-/* Before it listens nobody needs to be told: limpet_server_run looks. */
+/* Before it listens or is fed nobody needs to be told: limpet_server_listen and _turn look. */
 static int ring(struct limpet_server *server)
 {
-    return server->loop ? lp_loop_config(server->loop, NULL) : LIMPET_OK;
+    if (server->loop)
+        return lp_loop_config(server->loop, NULL);
+    if (server->feeder.wake)
+        server->feeder.wake(server->feeder.context);
+    return LIMPET_OK;
 }
 
 int limpet_server_post(struct limpet_server *server,
@@ -78,7 +82,24 @@ int limpet_server_stop(struct limpet_server *server)
 {
     (void)pthread_mutex_lock(&server->mutex);
     server->is_stop_due = true;
-    int err = server->loop ? lp_loop_stop(server->loop) : LIMPET_OK;
+    int err = server->loop ? lp_loop_stop(server->loop) : ring(server);
     (void)pthread_mutex_unlock(&server->mutex);
     return err;
+}
+
+bool lp_seat_is_due(struct limpet_server *server)
+{
+    (void)pthread_mutex_lock(&server->mutex);
+    bool is_due = server->posts || (server->is_stop_due && !server->was_stop_told);
+    (void)pthread_mutex_unlock(&server->mutex);
+    return is_due;
+}
+
+bool lp_seat_take_stop(struct limpet_server *server)
+{
+    (void)pthread_mutex_lock(&server->mutex);
+    bool is_now = server->is_stop_due && !server->was_stop_told;
+    server->was_stop_told = server->is_stop_due;
+    (void)pthread_mutex_unlock(&server->mutex);
+    return is_now;
 }

@@ -13,6 +13,9 @@ _Static_assert((int)LIMPET_EUNREACHABLE == LP_EUNREACHABLE, "");
 _Static_assert((int)LIMPET_STATE_MAX == LP_SERVER_STATE_MAX, "");
 _Static_assert((int)LIMPET_SESSIONS_LOCAL == LP_SESSIONS_LOCAL, "");
 _Static_assert((int)LIMPET_SESSIONS_STATELESS == LP_SESSIONS_STATELESS, "");
+_Static_assert((int)LIMPET_ERAS_BOTH == LP_ERAS_BOTH, "");
+_Static_assert((int)LIMPET_ERAS_LEGACY == LP_ERAS_LEGACY, "");
+_Static_assert((int)LIMPET_ERAS_MODERN == LP_ERAS_MODERN, "");
 _Static_assert((int)LIMPET_REPLAY_OFF == LP_SERVER_REPLAY_OFF, "");
 _Static_assert((int)LIMPET_REPLAY_PREFER == LP_SERVER_REPLAY_PREFER, "");
 _Static_assert((int)LIMPET_REPLAY_STRICT == LP_SERVER_REPLAY_STRICT, "");
@@ -54,7 +57,8 @@ static int choose_owner(struct limpet_server *server, const struct limpet_server
 static bool are_fine(const struct limpet_server_options *options)
 {
     return options->name && options->version &&
-        (!options->path || is_path(lp_span_str(options->path)));
+        (!options->path || is_path(lp_span_str(options->path))) &&
+        (!options->sse_path || is_path(lp_span_str(options->sse_path)));
 }
 
 /* A bearer hook that speaks of bytes. */
@@ -70,7 +74,9 @@ static bool on_bearer(void *ctx, struct lp_span token, struct lp_key *ret_princi
 
 static int64_t perform(void *ctx, const struct lp_action *action)
 {
-    const struct limpet_server *server = ctx;
+    struct limpet_server *server = ctx;
+    if (!server->loop)
+        return lp_seat_perform(server, action);
     const struct lp_shell *below = lp_loop_shell(server->loop);
     return below->perform(below->ctx, action);
 }
@@ -90,7 +96,9 @@ static int start(struct limpet_server *server, const struct limpet_server_option
         .version = lp_span_str(options->version),
         .instructions = lp_span_str(options->instructions),
         .path = lp_span_str(server->path),
+        .sse_path = lp_span_str(options->sse_path),
         .mode = (enum lp_session_mode)options->sessions,
+        .eras = (enum lp_server_eras)options->eras,
         .owner = lp_owner_span(&server->owner),
         .replay = replay_of(server, options->replay),
         .session_max = options->session_max,
@@ -110,6 +118,8 @@ static int set_up(struct limpet_server *server, const struct limpet_server_optio
     server->bearer = options->bearer;
     server->bearer_context = options->bearer_context;
     server->owns_process = options->owns_process;
+    server->offer.fresh_ms = options->fresh_ms;
+    server->offer.is_public = options->is_public;
     server->offer.lists_change = options->lists_change;
     server->offer.has_subscriptions = options->has_subscriptions;
     server->shell = (struct lp_shell){.ctx = server, .perform = perform};
@@ -132,6 +142,9 @@ static struct limpet_server *new_server(const struct limpet_alloc *alloc)
     memset(server, 0, sizeof *server);
     server->alloc = inner;
     server->posts_end = &server->posts;
+    server->alarm_us = UINT64_MAX;
+    lp_list_init(&server->over);
+    lp_slab_init(&server->conns, sizeof(struct lp_seat_conn), LP_SERVER_CONNECTIONS_MAX);
     if (pthread_mutex_init(&server->mutex, NULL)) {
         (void)lp_resize(&inner, server, sizeof *server, 0);
         return NULL;
@@ -161,6 +174,7 @@ void limpet_server_free(struct limpet_server *server)
     if (!server)
         return;
     lp_server_free(server->server);
+    lp_slab_fini(&server->conns);
     lp_seat_close(server);
     lp_seat_drop_posts(server);
     lp_seat_give_back(server);
@@ -173,7 +187,7 @@ void lp_seat_event(void *ctx, const struct lp_event *event)
 {
     struct limpet_server *server = ctx;
     lp_server_event(server->server, event);
-    if (event->kind != LP_EV_CONFIG)
+    if (event->kind != LP_EV_CONFIG || !server->loop)
         return;
     lp_seat_run_posts(server); /* CONFIG is the bell of post.c */
     lp_server_settle(server->server, event->mono_us);

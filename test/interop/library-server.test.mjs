@@ -8,7 +8,10 @@ import path from 'node:path';
 import { suite, test } from 'node:test';
 import * as T from '@modelcontextprotocol/sdk/types.js';
 import { connect, until } from '../system/lib/flow.mjs';
+import { send } from '../system/lib/http.mjs';
 import { start } from '../system/lib/proc.mjs';
+import { assertLost, assertRpcError, initialize, post, POST_HEADERS, request, SESSION }
+  from '../system/lib/rpc.mjs';
 
 const ROOT = path.resolve(import.meta.dirname, '../..');
 const BUILD = path.resolve(process.env.LIMPET_BUILD ?? path.dirname(process.env.LIMPET));
@@ -124,4 +127,91 @@ suite('other examples', () => {
       ref: { type: 'ref/prompt', name: 'summarize' }, argument: { name: 'length', value: '' } });
     assert.deepEqual(completion.values, ['short', 'long']);
   });
+});
+
+// poll.c: a program with a loop and connections of its own.
+test('on the loop of its program: sessions of the official client; a graceful stop', async t => {
+  const { proc, url } = await serve(t, path.join(EXAMPLES, 'server-poll'));
+  await Promise.all(Array.from({ length: 5 }, async () => {
+    const { client, seen } = await connect(url);
+    t.after(() => client.close());
+    assert.equal((await call(client, 'greet', {})).text, 'Hello from a loop of poll');
+    await until(() => seen.streams > 0, 10_000, 'the GET stream');
+  }));
+  assert.equal((await proc.stop('SIGTERM', 15_000)).code, 0);
+});
+
+// host.c: a program of libmicrohttpd under whose /mcp the server is.
+suite('mounted in a host program [S4]', () => {
+  const host = (t, env) => serve(t, path.join(EXAMPLES, 'server-host'), env);
+  const UUID = '01234567-89ab-4def-8123-456789abcdef';
+  const REQUESTS = {
+    POST: id => ({ method: 'POST', body: request('x', 'tools/list'),
+      headers: { ...POST_HEADERS, ...(id !== undefined && { [SESSION]: id }) } }),
+    GET: id => ({ method: 'GET', headers: { accept: 'text/event-stream',
+      ...(id !== undefined && { [SESSION]: id }) } }),
+    DELETE: id => ({ method: 'DELETE', headers: { ...(id !== undefined && { [SESSION]: id }) } }),
+  };
+  const ask = (url, method, id, extra) => {
+    const asked = REQUESTS[method](id);
+    return send(url, { ...asked, headers: { ...asked.headers, ...extra } });
+  };
+
+  test('the official client: sessions, a stream with progress, DELETE; a graceful stop', async t => {
+    const { proc, url } = await host(t);
+    assert.match((await send(new URL('/', url), {})).text, /own page/);
+    const clients = await Promise.all(Array.from({ length: 5 }, () => connect(url)));
+    for (const { client } of clients) t.after(() => client.close());
+    await Promise.all(clients.map(async ({ client, transport, seen }) => {
+      const options = { onprogress: () => { seen.progress++; } };
+      const result = await client.callTool({ name: 'greet', arguments: {} }, undefined, options);
+      assert.equal(result.content[0].text, 'Hello from below /mcp');
+      assert.equal(seen.progress, 1);
+      await until(() => seen.streams > 0, 10_000, 'the GET stream');
+      await transport.terminateSession();
+      await assert.rejects(client.listTools());
+    }));
+    const { client } = await connect(url);
+    t.after(() => client.close());
+    assert.equal((await proc.stop('SIGTERM', 15_000)).code, 0);
+  });
+
+  test('a session has one GET stream', async t => {
+    const { url } = await host(t);
+    const opened = await post(url, initialize());
+    const stream = new AbortController();
+    const headers = { accept: 'text/event-stream', [SESSION]: opened.headers[SESSION] };
+    const open = () => fetch(url, { headers, signal: stream.signal });
+    assert.equal((await open()).status, 200);
+    assert.equal((await open()).status, 409);
+    stream.abort();
+  });
+
+  for (const method of Object.keys(REQUESTS)) {
+    test(`the owner-id table: ${method}`, async t => {
+      const { url } = await host(t, { FLY_MACHINE_ID: 'm1' });
+      const assertHere404 = answer => {
+        assertLost(answer, method === 'POST' ? 'x' : null);
+        assert.equal(answer.headers['fly-replay'], undefined);
+        assert.ok(!answer.text.includes('m2'), 'nothing is echoed');
+      };
+      for (const extra of [{}, { 'limpet-hop': 'v1.forged' }]) {
+        const answer = await ask(url, method, `m2.${UUID}`, extra);
+        assert.equal(answer.status, 204);
+        assert.equal(answer.headers['fly-replay'], 'prefer_instance=m2;timeout=5s');
+      }
+      for (const id of [`m1.${UUID}`, UUID, 'm2;x=y', `${'m'.repeat(33)}.1`, '.', '', 'm2.',
+        `.${UUID}`, 'm\u00e9.1']) {
+        assertHere404(await ask(url, method, id));
+      }
+      for (const mark of [{ 'fly-replay-src': 'instance=m3;t=1' },
+        { 'fly-replay-failed': 'instance=m2' }]) {
+        assertHere404(await ask(url, method, `m2.${UUID}`, mark));
+      }
+      assertRpcError(await ask(url, method, undefined),
+        { status: 400, code: -32000, id: method === 'POST' ? 'x' : null });
+      const plain = await host(t, { FLY_MACHINE_ID: '' });
+      assertHere404(await ask(plain.url, method, `m2.${UUID}`));
+    });
+  }
 });

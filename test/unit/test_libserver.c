@@ -59,6 +59,7 @@ static void test_bad_options(void **state)
     for (size_t i = 0; i < sizeof PATHS / sizeof *PATHS; i++)
         expect_bad((struct limpet_server_options){.name = "a", .version = "1", .path = PATHS[i]});
     expect_bad((struct limpet_server_options){.name = "a", .version = "1", .path = path});
+    expect_bad((struct limpet_server_options){.name = "a", .version = "1", .sse_path = "sse"});
     expect_bad((struct limpet_server_options){.name = "a", .version = "1", .owner = "m-1"});
     limpet_server_free(NULL);
 }

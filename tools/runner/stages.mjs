@@ -35,9 +35,10 @@ const libraries = dir => PURE.filter(room => globSync(`src/${room}/*.c`).length)
 const sim = (dir, seeds) => one(`sim-${dir}`, `${dir}/test/sim/sim`, ['--seeds', seeds],
   { env: SANITIZER_ENV });
 
-// Threads are only in io and in the program: the tests of io, and system tests on two threads.
+// Threads are only in io, in the program and where a library is posted to: the tests of these, and
+// system tests on two threads.
 async function threads() {
-  const names = globSync('test/unit/test_io*.c').map(file => path.basename(file, '.c'));
+  const names = globSync('test/unit/test_{io,libserver}*.c').map(file => path.basename(file, '.c'));
   const built = await build(TSAN, ['-Db_sanitize=thread', ...SANITIZE], { cc: 'clang-14',
     targets: ['limpet', ...names.map(name => `test/unit/${name}`)].join(' ') });
   if (built.failed) return built;
