@@ -409,6 +409,27 @@ static inline void play_note(struct play_conn *c, enum lp_method method, bool re
     c->repeats[c->request_count++] = repeats;
 }
 
+/* A call of 2026-07-28, which belongs to no session. */
+static inline void play_modern(struct play *p, struct play_conn *c, char text[PLAY_TEXT])
+{
+    char body[PLAY_TEXT] = "";
+    uint32_t k = c->client;
+    uint32_t n = play_new_message(p, k);
+    const char *tool = PLAY_TOOLS[play_choose(p, 6)];
+    play_printf(body,
+        "{\"jsonrpc\":\"2.0\",\"id\":\"@%u:%u\",\"method\":\"tools/call\",\"params\":{\"name\":"
+        "\"%s\",\"arguments\":{\"message\":\"@%u:\"},\"_meta\":{\"progressToken\":\"@%u:%u\","
+        "\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\","
+        "\"io.modelcontextprotocol/clientCapabilities\":{\"elicitation\":{}}}}}",
+        k, n, tool, k, k, n);
+    play_add_head(p, k, text, "POST /mcp", false);
+    play_printf(text,
+        "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: %s\r\n"
+        "Content-Length: %zu\r\n\r\n%s",
+        play_choose(p, 8) ? tool : "other", strlen(body), body);
+    play_note(c, LP_METHOD_POST, false);
+}
+
 static inline void play_post(struct play *p, struct play_conn *c, char text[PLAY_TEXT])
 {
     char body[PLAY_TEXT] = "";
@@ -532,8 +553,11 @@ static inline void play_request(struct play *p, struct play_conn *c)
     char text[PLAY_TEXT] = "";
     if (!c->is_open || c->request_count == PLAY_REQUESTS)
         return;
-    if (play_choose(p, 4))
+    uint32_t what = play_choose(p, 8);
+    if (what > 2)
         play_post(p, c, text);
+    else if (what)
+        play_modern(p, c, text);
     else
         play_other(p, c, text);
     LP_ASSERT(!lp_buf_append(&c->out, lp_span_str(text)));
