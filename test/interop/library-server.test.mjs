@@ -104,29 +104,32 @@ suite('other examples', () => {
     assert.equal((await call(client, 'smallest_factor', { number: 1 })).isError, true);
   });
 
-  test('notes.c: template, subscription, prompt and completion', async t => {
-    const { url } = await serve(t, path.join(EXAMPLES, 'server-notes'));
-    const { client, seen } = await connect(url);
-    t.after(() => client.close());
-    const updates = [];
-    client.setNotificationHandler(T.ResourceUpdatedNotificationSchema,
-      message => { updates.push(message.params.uri); });
-    await until(() => seen.streams > 0, 10_000, 'the GET stream');
-    const { resourceTemplates: [template] } = await client.listResourceTemplates();
-    assert.equal(template.uriTemplate, 'note://{number}');
-    await assert.rejects(client.readResource({ uri: 'note://3' }), { code: -32002 });
-    await client.subscribeResource({ uri: 'note://3' });
-    assert.equal((await call(client, 'write_note', { number: 3, text: 'a "b"\n' })).text, 'note://3');
-    const { contents: [note] } = await client.readResource({ uri: 'note://3' });
-    assert.equal(note.text, 'a "b"\n');
-    await until(() => updates.length === 1, 10_000, 'the update');
-    assert.deepEqual(updates, ['note://3']);
-    const { messages } = await client.getPrompt({ name: 'summarize' });
-    assert.equal(messages[0].role, 'user');
-    const { completion } = await client.complete({
-      ref: { type: 'ref/prompt', name: 'summarize' }, argument: { name: 'length', value: '' } });
-    assert.deepEqual(completion.values, ['short', 'long']);
-  });
+  for (const sse of [false, true]) {
+    const transport = sse ? 'HTTP+SSE' : 'Streamable HTTP';
+    test(`notes.c by ${transport}: template, subscription, prompt, completion`, async t => {
+      const { url } = await serve(t, path.join(EXAMPLES, 'server-notes'));
+      const { client, seen } = await connect(sse ? new URL('/sse', url) : url, { sse });
+      t.after(() => client.close());
+      const updates = [];
+      client.setNotificationHandler(T.ResourceUpdatedNotificationSchema,
+        message => { updates.push(message.params.uri); });
+      await until(() => seen.streams > 0, 10_000, 'the GET stream');
+      const { resourceTemplates: [template] } = await client.listResourceTemplates();
+      assert.equal(template.uriTemplate, 'note://{number}');
+      await assert.rejects(client.readResource({ uri: 'note://3' }), { code: -32002 });
+      await client.subscribeResource({ uri: 'note://3' });
+      assert.equal((await call(client, 'write_note', { number: 3, text: 'a "b"\n' })).text, 'note://3');
+      const { contents: [note] } = await client.readResource({ uri: 'note://3' });
+      assert.equal(note.text, 'a "b"\n');
+      await until(() => updates.length === 1, 10_000, 'the update');
+      assert.deepEqual(updates, ['note://3']);
+      const { messages } = await client.getPrompt({ name: 'summarize' });
+      assert.equal(messages[0].role, 'user');
+      const { completion } = await client.complete({
+        ref: { type: 'ref/prompt', name: 'summarize' }, argument: { name: 'length', value: '' } });
+      assert.deepEqual(completion.values, ['short', 'long']);
+    });
+  }
 });
 
 // poll.c: a program with a loop and connections of its own.

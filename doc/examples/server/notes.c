@@ -102,6 +102,7 @@ int main(int argc, char **argv)
     struct limpet_server_options options = LIMPET_ZERO;
     options.name = "notes";
     options.version = "1.0";
+    options.sse_path = "/sse"; /* for clients that know only the transport of 2024-11-05 */
     options.has_subscriptions = true;
     options.owns_process = true;
     int err = limpet_server_new(NULL, &options, &notes.server);
