@@ -7,10 +7,11 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { suite, test } from 'node:test';
 import * as T from '@modelcontextprotocol/sdk/types.js';
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { connect, until } from '../system/lib/flow.mjs';
 import { send } from '../system/lib/http.mjs';
 import { start } from '../system/lib/proc.mjs';
-import { assertLost, assertRpcError, initialize, post, POST_HEADERS, request, SESSION }
+import { assertLost, assertRpcError, initialize, MODERN, post, POST_HEADERS, request, SESSION }
   from '../system/lib/rpc.mjs';
 
 const ROOT = path.resolve(import.meta.dirname, '../..');
@@ -69,6 +70,18 @@ suite('the 40 lines of the README', () => {
       assert.equal((await proc.stop('SIGTERM', 15_000)).code, 0);
     });
   }
+
+  test('clients of 2026-07-28 are served beside the others', async t => {
+    const { url } = await serve(t, path.join(EXAMPLES, 'server-greeter'));
+    const client = new Client({ name: 'limpet-test', version: '1' },
+      { capabilities: {}, versionNegotiation: { mode: { pin: MODERN } } });
+    t.after(() => client.close());
+    await client.connect(new StreamableHTTPClientTransport(new URL(url)));
+    assert.equal((await call(client, 'greet', { name: 'you' })).text, 'Hello, you!');
+    const { client: legacy } = await connect(url);
+    t.after(() => legacy.close());
+    assert.equal((await call(legacy, 'greet', { name: 'you' })).text, 'Hello, you!');
+  });
 
   test('an address that cannot be is told, and the exit status is 1', async t => {
     const proc = start(t, 'greeter', path.join(EXAMPLES, 'server-greeter'), ['nowhere']);
@@ -147,18 +160,6 @@ test('on the loop of its program: sessions of the official client; a graceful st
 // host.c: a program of libmicrohttpd under whose /mcp the server is.
 suite('mounted in a host program [S4]', () => {
   const host = (t, env) => serve(t, path.join(EXAMPLES, 'server-host'), env);
-  const UUID = '01234567-89ab-4def-8123-456789abcdef';
-  const REQUESTS = {
-    POST: id => ({ method: 'POST', body: request('x', 'tools/list'),
-      headers: { ...POST_HEADERS, ...(id !== undefined && { [SESSION]: id }) } }),
-    GET: id => ({ method: 'GET', headers: { accept: 'text/event-stream',
-      ...(id !== undefined && { [SESSION]: id }) } }),
-    DELETE: id => ({ method: 'DELETE', headers: { ...(id !== undefined && { [SESSION]: id }) } }),
-  };
-  const ask = (url, method, id, extra) => {
-    const asked = REQUESTS[method](id);
-    return send(url, { ...asked, headers: { ...asked.headers, ...extra } });
-  };
 
   test('the official client: sessions, a stream with progress, DELETE; a graceful stop', async t => {
     const { proc, url } = await host(t);
@@ -189,32 +190,54 @@ suite('mounted in a host program [S4]', () => {
     assert.equal((await open()).status, 409);
     stream.abort();
   });
+});
 
-  for (const method of Object.keys(REQUESTS)) {
-    test(`the owner-id table: ${method}`, async t => {
-      const { url } = await host(t, { FLY_MACHINE_ID: 'm1' });
-      const assertHere404 = answer => {
-        assertLost(answer, method === 'POST' ? 'x' : null);
-        assert.equal(answer.headers['fly-replay'], undefined);
-        assert.ok(!answer.text.includes('m2'), 'nothing is echoed');
-      };
-      for (const extra of [{}, { 'limpet-hop': 'v1.forged' }]) {
-        const answer = await ask(url, method, `m2.${UUID}`, extra);
-        assert.equal(answer.status, 204);
-        assert.equal(answer.headers['fly-replay'], 'prefer_instance=m2;timeout=5s');
-      }
-      for (const id of [`m1.${UUID}`, UUID, 'm2;x=y', `${'m'.repeat(33)}.1`, '.', '', 'm2.',
-        `.${UUID}`, 'm\u00e9.1']) {
-        assertHere404(await ask(url, method, id));
-      }
-      for (const mark of [{ 'fly-replay-src': 'instance=m3;t=1' },
-        { 'fly-replay-failed': 'instance=m2' }]) {
-        assertHere404(await ask(url, method, `m2.${UUID}`, mark));
-      }
-      assertRpcError(await ask(url, method, undefined),
-        { status: 400, code: -32000, id: method === 'POST' ? 'x' : null });
-      const plain = await host(t, { FLY_MACHINE_ID: '' });
-      assertHere404(await ask(plain.url, method, `m2.${UUID}`));
-    });
+const UUID = '01234567-89ab-4def-8123-456789abcdef';
+const REQUESTS = {
+  POST: id => ({ method: 'POST', body: request('x', 'tools/list'),
+    headers: { ...POST_HEADERS, ...(id !== undefined && { [SESSION]: id }) } }),
+  GET: id => ({ method: 'GET', headers: { accept: 'text/event-stream',
+    ...(id !== undefined && { [SESSION]: id }) } }),
+  DELETE: id => ({ method: 'DELETE', headers: { ...(id !== undefined && { [SESSION]: id }) } }),
+};
+const ask = (url, method, id, extra) => {
+  const asked = REQUESTS[method](id);
+  return send(url, { ...asked, headers: { ...asked.headers, ...extra } });
+};
+
+// Each way in: the library's own loop, its program's connections, its program's requests.
+const ENTRIES = { 'its own loop': 'server-notes', 'connections of its program': 'server-poll',
+  'a host program': 'server-host' };
+
+suite('the owner-id table [S3] [S4]', () => {
+  for (const [entry, program] of Object.entries(ENTRIES)) {
+    for (const method of Object.keys(REQUESTS)) {
+      test(`${method} on ${entry}`, async t => {
+        const run = env => serve(t, path.join(EXAMPLES, program), env);
+        const { url } = await run({ FLY_MACHINE_ID: 'm1' });
+        const assertHere404 = answer => {
+          assertLost(answer, method === 'POST' ? 'x' : null);
+          assert.equal(answer.headers['fly-replay'], undefined);
+          assert.ok(!answer.text.includes('m2'), 'nothing is echoed');
+        };
+        for (const extra of [{}, { 'limpet-hop': 'v1.forged' }]) {
+          const answer = await ask(url, method, `m2.${UUID}`, extra);
+          assert.equal(answer.status, 204);
+          assert.equal(answer.headers['fly-replay'], 'prefer_instance=m2;timeout=5s');
+        }
+        for (const id of [`m1.${UUID}`, UUID, 'm2;x=y', `${'m'.repeat(33)}.1`, '.', '', 'm2.',
+          `.${UUID}`, 'm\u00e9.1']) {
+          assertHere404(await ask(url, method, id));
+        }
+        for (const mark of [{ 'fly-replay-src': 'instance=m3;t=1' },
+          { 'fly-replay-failed': 'instance=m2' }]) {
+          assertHere404(await ask(url, method, `m2.${UUID}`, mark));
+        }
+        assertRpcError(await ask(url, method, undefined),
+          { status: 400, code: -32000, id: method === 'POST' ? 'x' : null });
+        const plain = await run({ FLY_MACHINE_ID: '' });
+        assertHere404(await ask(plain.url, method, `m2.${UUID}`));
+      });
+    }
   }
 });

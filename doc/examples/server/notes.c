@@ -104,6 +104,7 @@ int main(int argc, char **argv)
     options.version = "1.0";
     options.sse_path = "/sse"; /* for clients that know only the transport of 2024-11-05 */
     options.has_subscriptions = true;
+    options.replay = LIMPET_REPLAY_PREFER; /* where the platform gives an owner id */
     options.owns_process = true;
     int err = limpet_server_new(NULL, &options, &notes.server);
     err = err ? err : offer(&notes);

@@ -157,6 +157,7 @@ static int new_server(struct limpet_server **ret_server)
     struct limpet_tool tool = LIMPET_ZERO;
     options.name = "poll";
     options.version = "1.0";
+    options.replay = LIMPET_REPLAY_PREFER; /* where the platform gives an owner id */
     feeder.write = on_write;
     feeder.pause = on_pause;
     feeder.close = on_close;
