@@ -40,7 +40,7 @@ static int ask_shape(struct lp_store_node *node)
 {
     const struct lp_store *store = node->store;
     bool is_known = store->shape == LP_SHAPE_SINGLE ||
-        (store->shape == LP_SHAPE_CLUSTER && !store->is_map_wanted);
+        (store->shape == LP_SHAPE_CLUSTER && (!store->is_map_wanted || store->is_map_asked));
     int err = is_known ? LP_OK : lp_store_ask_slots(node);
     if (err || store->shape == LP_SHAPE_CLUSTER)
         return err;

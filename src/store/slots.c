@@ -153,6 +153,18 @@ static void forget_owners(struct lp_store *store)
             store->nodes[i]->owns_slots = false;
 }
 
+/* What waits for a node that is not there may have another owner now. */
+static void call_back(struct lp_store *store)
+{
+    for (uint32_t i = 0; i < store->node_count; i++) {
+        struct lp_store_node *node = store->nodes[i];
+        while (node && node->state != LP_NODE_UP && !lp_list_empty(&node->waiting))
+            lp_store_command_park(
+                LP_CONTAINER(node->waiting.next, struct lp_store_command, link), store);
+    }
+    store->is_retry_due = true;
+}
+
 enum lp_store_trouble lp_store_slots_read(
     struct lp_store_node *node, const struct lp_store_reply *reply)
 {
@@ -168,7 +180,7 @@ enum lp_store_trouble lp_store_slots_read(
     for (const struct lp_store_reply *range = reply->first; range; range = range->next)
         good += read_range(node, range);
     store->is_map_wanted = good < reply->count;
-    store->is_retry_due = true;
+    call_back(store);
     return good ? LP_TROUBLE_NONE : LP_TROUBLE_CLUSTER_DOWN;
 }
 

@@ -172,6 +172,7 @@ static bool flush_round(struct lp_store *store)
         if (store->nodes[i])
             lp_store_pipe_flush(store->nodes[i]);
     lp_store_pipe_flush(&store->listener);
+    lp_store_tell_state(store); /* before those who suffer from it */
     return tell_ended(store) || store->is_retry_due;
 }
 
@@ -185,5 +186,4 @@ void lp_store_flush(struct lp_store *store)
         lp_store_tick_at(store, store->now_us);
     if (!lp_list_empty(&store->parked))
         lp_store_tick_at(store, store->now_us + LP_STORE_TICK_US);
-    lp_store_tell_state(store);
 }

@@ -149,8 +149,7 @@ static int read_host(struct parse *p, struct lp_span text)
             return refuse(p,
                 "The store's URL has a bracket that does not end; write an IPv6 "
                 "address as [::1]:6379.");
-        if (port_text.len)
-            port_text = lp_span(port_text.ptr + 1, port_text.len - 1);
+        port_text = port_text.len ? lp_span_from(port_text, 1) : (struct lp_span){NULL, 0};
     } else {
         host = lp_span_split(text, ':', &port_text);
     }
