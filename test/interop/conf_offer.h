@@ -6,22 +6,9 @@
 
 #include <stdint.h>
 
+#include "conf_texts.h"
 #include "serve/job.h"
 #include "wire/member.h"
-
-#define PNG                                                                                        \
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5Erk"   \
-    "Jggg=="
-#define WAV "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA="
-#define CONTENT(parts) "{\"content\":[" parts "]}"
-#define TEXT(text) "{\"type\":\"text\",\"text\":\"" text "\"}"
-#define IMAGE "{\"type\":\"image\",\"data\":\"" PNG "\",\"mimeType\":\"image/png\"}"
-#define RESOURCE(uri, mime, text)                                                                  \
-    "{\"type\":\"resource\",\"resource\":{\"uri\":\"" uri "\",\"mimeType\":\"" mime                \
-    "\",\"text\":\"" text "\"}}"
-#define OBJECT(properties) "{\"type\":\"object\",\"properties\":{" properties "}}"
-#define USER(part) "{\"role\":\"user\",\"content\":" part "}"
-#define STRING(name) "\"" name "\":{\"type\":\"string\"}"
 
 enum { CONF_STEP_US = 50000, CONF_ASK_US = 5000000 };
 
@@ -34,17 +21,11 @@ enum { CONF_STEP_US = 50000, CONF_ASK_US = 5000000 };
         lp_job_result(call, LP_SPAN(json));                                                        \
     }
 
-CONSTANT(simple_text, CONTENT(TEXT("This is a simple text response for testing.")))
-CONSTANT(image_content, CONTENT(IMAGE))
-CONSTANT(
-    audio_content, CONTENT("{\"type\":\"audio\",\"data\":\"" WAV "\",\"mimeType\":\"audio/wav\"}"))
-CONSTANT(embedded_resource,
-    CONTENT(RESOURCE(
-        "test://embedded-resource", "text/plain", "This is an embedded resource content.")))
-CONSTANT(multiple_content,
-    CONTENT(
-        TEXT("Multiple content types test:") "," IMAGE "," RESOURCE("test://mixed-content-resource",
-            "application/json", "{\\\"test\\\":\\\"data\\\",\\\"value\\\":123}")))
+CONSTANT(simple_text, SIMPLE_TEXT)
+CONSTANT(image_content, IMAGE_CONTENT)
+CONSTANT(audio_content, AUDIO_CONTENT)
+CONSTANT(embedded_resource, EMBEDDED_RESOURCE)
+CONSTANT(multiple_content, MULTIPLE_CONTENT)
 CONSTANT(schema_ok, CONTENT(TEXT("ok")))
 
 static inline void error_handling(void *ctx, struct lp_job *call)
@@ -175,38 +156,19 @@ static inline void elicited(void *ctx, struct lp_job *call, const struct lp_wake
 static inline void elicitation(void *ctx, struct lp_job *call)
 {
     (void)ctx;
-    elicit(call, "Who are you?",
-        "\"username\":{\"type\":\"string\",\"description\":\"User's response\"},"
-        "\"email\":{\"type\":\"string\",\"description\":\"User's email address\"}");
+    elicit(call, "Who are you?", USER_PROPERTIES);
 }
 
 static inline void defaults(void *ctx, struct lp_job *call)
 {
     (void)ctx;
-    elicit(call, "defaults",
-        "\"name\":{\"type\":\"string\",\"default\":\"John Doe\"},"
-        "\"age\":{\"type\":\"integer\",\"default\":30},"
-        "\"score\":{\"type\":\"number\",\"default\":95.5},"
-        "\"status\":{\"type\":\"string\",\"enum\":[\"active\",\"inactive\",\"pending\"],"
-        "\"default\":\"active\"},"
-        "\"verified\":{\"type\":\"boolean\",\"default\":true}");
+    elicit(call, "defaults", DEFAULT_PROPERTIES);
 }
-
-#define CHOICES                                                                                    \
-    "[{\"const\":\"value1\",\"title\":\"First Option\"},{\"const\":\"value2\",\"title\":"          \
-    "\"Second Option\"},{\"const\":\"value3\",\"title\":\"Third Option\"}]"
 
 static inline void enums(void *ctx, struct lp_job *call)
 {
     (void)ctx;
-    elicit(call, "enums",
-        "\"untitledSingle\":{\"type\":\"string\",\"enum\":[\"option1\",\"option2\",\"option3\"]},"
-        "\"titledSingle\":{\"type\":\"string\",\"oneOf\":" CHOICES "},"
-        "\"legacyEnum\":{\"type\":\"string\",\"enum\":[\"opt1\",\"opt2\",\"opt3\"],\"enumNames\":"
-        "[\"Option One\",\"Option Two\",\"Option Three\"]},"
-        "\"untitledMulti\":{\"type\":\"array\",\"items\":{\"type\":\"string\",\"enum\":"
-        "[\"option1\",\"option2\",\"option3\"]}},"
-        "\"titledMulti\":{\"type\":\"array\",\"items\":{\"anyOf\":" CHOICES "}}");
+    elicit(call, "enums", ENUM_PROPERTIES);
 }
 
 static inline void sampling(void *ctx, struct lp_job *call)
@@ -253,17 +215,6 @@ static inline void whoami(void *ctx, struct lp_job *call)
 {
     lp_job_text(call, lp_span_str(ctx));
 }
-
-#define SCHEMA_2020_12                                                                             \
-    "{\"$schema\":\"https://json-schema.org/draft/2020-12/schema\",\"type\":\"object\",\"$defs\":" \
-    "{\"address\":{\"$anchor\":\"addressDef\",\"type\":\"object\",\"properties\":{\"street\":"     \
-    "{\"type\":\"string\"},\"city\":{\"type\":\"string\"}}}},\"properties\":{\"name\":{\"type\":"  \
-    "\"string\"},\"address\":{\"$ref\":\"#/$defs/address\"},\"contactMethod\":{\"type\":"          \
-    "\"string\",\"enum\":[\"phone\",\"email\"]},\"phone\":{\"type\":\"string\"},\"email\":"        \
-    "{\"type\":\"string\"}},\"allOf\":[{\"anyOf\":[{\"required\":[\"phone\"]},{\"required\":"      \
-    "[\"email\"]}]}],\"if\":{\"properties\":{\"contactMethod\":{\"const\":\"phone\"}},"            \
-    "\"required\":[\"contactMethod\"]},\"then\":{\"required\":[\"phone\"]},\"else\":"              \
-    "{\"required\":[\"email\"]},\"additionalProperties\":false}"
 
 #define TOOL(tool, schema, ...)                                                                    \
     {                                                                                              \
@@ -313,8 +264,7 @@ static inline void read_as(
 static inline void read_text(void *ctx, struct lp_job *call)
 {
     (void)ctx;
-    read_as(
-        call, "text/plain", "text", LP_SPAN("This is the content of the static text resource."));
+    read_as(call, "text/plain", "text", LP_SPAN(STATIC_TEXT));
 }
 
 static inline void read_binary(void *ctx, struct lp_job *call)
@@ -347,10 +297,8 @@ static const struct lp_resource CONF_RESOURCES[] = {
 
 /* --- prompts and completion --- */
 
-#define MESSAGES(list) "{\"messages\":[" list "]}"
-
-CONSTANT(simple_prompt, MESSAGES(USER(TEXT("This is a simple prompt for testing."))))
-CONSTANT(prompt_with_image, MESSAGES(USER(IMAGE) "," USER(TEXT("Please analyze the image above."))))
+CONSTANT(simple_prompt, SIMPLE_PROMPT)
+CONSTANT(prompt_with_image, PROMPT_WITH_IMAGE)
 
 static inline void prompt_with_arguments(void *ctx, struct lp_job *call)
 {
@@ -384,8 +332,6 @@ static inline void prompt_with_resource(void *ctx, struct lp_job *call)
     lp_job_finish(call, &out);
 }
 
-#define NEEDED(argument) "{\"name\":\"" argument "\",\"description\":\"x\",\"required\":true}"
-
 static const struct lp_prompt CONF_PROMPTS[] = {
     {"test_simple_prompt", "simple", "[]", {.run = simple_prompt}},
     {"test_prompt_with_arguments", "two", "[" NEEDED("arg1") "," NEEDED("arg2") "]",
@@ -395,8 +341,7 @@ static const struct lp_prompt CONF_PROMPTS[] = {
     {"test_prompt_with_image", "image", "[]", {.run = prompt_with_image}},
 };
 
-CONSTANT(complete,
-    "{\"completion\":{\"values\":[\"paris\",\"park\",\"party\"],\"total\":3,\"hasMore\":false}}")
+CONSTANT(complete, COMPLETION)
 
 static const struct lp_handler CONF_COMPLETE = {.run = complete};
 

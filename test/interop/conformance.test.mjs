@@ -12,8 +12,10 @@ import { conf, everything, urls } from '../system/lib/replicas.mjs';
 
 const CLI = path.join(MODULES, '@modelcontextprotocol/conformance/dist/index.js');
 // The library's server with the offer of conf_offer.h; built beside the tests.
-const CONF_SERVER = path.join(process.env.LIMPET_BUILD ?? path.dirname(LIMPET),
-  'test/interop/conf-server');
+const BUILT = path.join(process.env.LIMPET_BUILD ?? path.dirname(LIMPET), 'test/interop');
+const CONF_SERVER = path.join(BUILT, 'conf-server');
+// The same by limpet-server.h alone.
+const CONF_LIBRARY = path.join(BUILT, 'conf-library');
 const SCENARIOS = 32;
 const CHECKS = 44;
 
@@ -84,6 +86,15 @@ suite('conformance', { concurrency: false }, () => {
     const through = await score(t, limpet.port);
     assert.deepEqual(through.summary, direct.summary);
     assert.deepEqual(through.checks, direct.checks);
+  });
+
+  test('liblimpet-server passes everything', async t => {
+    const proc = start(t, 'conf-library', CONF_LIBRARY, ['127.0.0.1:0', 'c1']);
+    const [, url] = await proc.says(/listening on (http:\S+)\n/);
+    const { summary, text } = await score(t, new URL(url).port);
+    assert.equal(Object.keys(summary).length, SCENARIOS, text);
+    const [passed, failed] = total(summary);
+    assert.ok(passed >= CHECKS && failed === 0, text);
   });
 
   test("the reference server's passes and fails come out the same", async t => {
