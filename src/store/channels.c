@@ -22,10 +22,12 @@ static int say(struct lp_store_node *listener, struct lp_span verb, struct lp_sp
     return err ? err : lp_store_encode(&listener->out, words, 2);
 }
 
-static void say_or_lose(struct lp_store *store, struct lp_span verb, struct lp_span channel)
+/* Without memory the connection is left at the flush, and not at once: a message that was read from
+ * it may be in its owner's hands. */
+static void say_or_leave(struct lp_store *store, struct lp_span verb, struct lp_span channel)
 {
     if (store->listener.state == LP_NODE_UP && say(&store->listener, verb, channel))
-        lp_store_node_lose(&store->listener, LP_TROUBLE_MEMORY);
+        store->listener.is_leaving = true;
 }
 
 int lp_store_subscribe(struct lp_store *store, struct lp_span channel, lp_id *ret_id)
@@ -45,7 +47,7 @@ int lp_store_subscribe(struct lp_store *store, struct lp_span channel, lp_id *re
     memcpy(new->name, channel.ptr, channel.len);
     new->len = channel.len;
     *ret_id = id;
-    say_or_lose(store, LP_SPAN("SUBSCRIBE"), channel);
+    say_or_leave(store, LP_SPAN("SUBSCRIBE"), channel);
     return LP_OK;
 }
 
@@ -54,7 +56,7 @@ void lp_store_unsubscribe(struct lp_store *store, lp_id id)
     struct channel *channel = lp_slab_get(&store->channels, id);
     if (!channel)
         return;
-    say_or_lose(store, LP_SPAN("UNSUBSCRIBE"), lp_span(channel->name, channel->len));
+    say_or_leave(store, LP_SPAN("UNSUBSCRIBE"), lp_span(channel->name, channel->len));
     free(channel->name);
     lp_slab_free(&store->channels, id);
 }
@@ -64,7 +66,7 @@ void lp_store_channels_up(struct lp_store *store)
     uint32_t cursor = 0;
     lp_id id;
     for (struct channel *c; (c = lp_slab_next(&store->channels, &cursor, &id));)
-        say_or_lose(store, LP_SPAN("SUBSCRIBE"), lp_span(c->name, c->len));
+        say_or_leave(store, LP_SPAN("SUBSCRIBE"), lp_span(c->name, c->len));
 }
 
 bool lp_store_is_listening(const struct lp_store *store)

@@ -237,20 +237,22 @@ void lp_store_cancel(struct lp_store *store, lp_id call)
 
 /* --- what may happen to it --- */
 
-/* Nothing at all has come since it was sent, and that is long ago: the connection is dead. */
-static bool is_silent(const struct lp_store_node *node, uint64_t sent_us)
+/* Nothing at all has come since the oldest command was sent, and that is long ago: the connection
+ * is dead. */
+static bool is_silent(const struct lp_store_node *node)
 {
     const struct lp_store *store = node->store;
-    return node->read_us <= sent_us &&
-        store->now_us - sent_us >= (uint64_t)store->args.connect_ms * 1000;
+    const struct lp_store_command *oldest =
+        LP_CONTAINER(node->sent.next, struct lp_store_command, link);
+    return node->read_us <= oldest->sent_us &&
+        store->now_us - oldest->sent_us >= (uint64_t)store->args.connect_ms * 1000;
 }
 
 static void expire_sent(struct lp_store *store, struct lp_store_command *command)
 {
     struct lp_store_node *node = command->node;
-    bool is_dead = is_silent(node, command->sent_us);
     lp_store_command_tell(store, command, LP_OUTCOME_TIMEOUT, NULL);
-    if (is_dead)
+    if (is_silent(node)) /* the command is still in its list, as a shell */
         lp_store_node_lose(node, LP_TROUBLE_TIMEOUT);
 }
 

@@ -3,11 +3,14 @@
 // cluster that loses a primary and moves slots. What is counted must be what Redis has.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
-import { LIMPET } from '../system/lib/proc.mjs';
+import { folder } from '../system/lib/gateway.mjs';
 import { freePort } from '../system/lib/ports.mjs';
+import { LIMPET } from '../system/lib/proc.mjs';
 import { startCluster, startRedis, until } from '../system/lib/redis.mjs';
+import { Authority } from '../system/lib/tls.mjs';
 
 const DRIVER = path.join(process.env.LIMPET_BUILD ?? path.dirname(LIMPET),
   'test/interop/store-driver');
@@ -20,8 +23,8 @@ class Store {
   #number = 0;
   said = [];
 
-  constructor(t, url, { callMs = 0, graceMs = 0, replicas = 0 } = {}) {
-    this.child = spawn(DRIVER, [url, callMs, graceMs, replicas].map(String),
+  constructor(t, url, { callMs = 0, graceMs = 0, replicas = 0, cacert = [] } = {}) {
+    this.child = spawn(DRIVER, [url, callMs, graceMs, replicas, ...[cacert].flat()].map(String),
       { stdio: ['pipe', 'pipe', 'inherit'] });
     this.ended = new Promise(resolve => this.child.once('close', resolve));
     t.after(() => this.child.kill('SIGKILL'));
@@ -75,7 +78,9 @@ class Store {
 }
 
 test('calls, scripts and channels of one server', async t => {
-  const redis = await startRedis(t, { password: 'geheim' });
+  const socket = path.join(folder(t), 'socket');
+  const redis = await startRedis(t, { password: 'geheim', flags: ['--unixsocket', socket] });
+  await new Store(t, `unix:${socket}`).says(/^down PASSWORD The store at unix:/);
   const store = new Store(t, redis.url);
   const first = await Promise.all([
     store.call('w', 'k', 'SET', 'k', 'v1'), store.call('r', 'k', 'GET', 'k'),
@@ -153,6 +158,27 @@ test('each reason for not being up is named, and no secret in it', async t => {
     '--replicaof', '127.0.0.1', redis.port, '--masterauth', 'geheim'] });
   await new Store(t, replica.url).says(/^down READONLY/);
   await new Store(t, `redis://:geheim@${replica.address},${redis.address}`).says(/^up/);
+});
+
+test('behind TLS: only with a certificate that somebody trusted has signed', async t => {
+  const authority = new Authority(t);
+  const { key, cert } = authority.issue(['IP:127.0.0.1']);
+  const dir = folder(t);
+  writeFileSync(path.join(dir, 'key'), key);
+  writeFileSync(path.join(dir, 'cert'), cert);
+  const port = await freePort();
+  await startRedis(t, { password: 'geheim', flags: ['--tls-port', port, '--tls-auth-clients', 'no',
+    '--tls-key-file', path.join(dir, 'key'), '--tls-cert-file', path.join(dir, 'cert'),
+    '--tls-ca-cert-file', authority.file] });
+  const url = `rediss://:geheim@127.0.0.1:${port}`;
+  const store = new Store(t, url, { cacert: authority.file });
+  const big = 'x'.repeat(3000);
+  for (let n = 0; n < 20; n++) {
+    assert.equal((await store.call('w', 'k', 'SET', 'k', big)).outcome, 'ANSWERED');
+  }
+  assert.equal((await store.call('r', 'k', 'GET', 'k')).reply, big);
+  await store.end();
+  await new Store(t, url, { cacert: new Authority(t).file }).says(/^down TLS/);
 });
 
 test('a primary that becomes a replica: the other one is found, in time', async t => {
@@ -277,6 +303,11 @@ test('a cluster: slots that move and a primary that dies, while calls go on', as
   await until('and is used', () => runs[1].sums.answered > failed + 20, WITHIN);
   for (const [i, run] of runs.entries()) await assertCounted(store, keys[i], await run.stop());
   assert.ok(!store.said.slice(told).some(line => line.startsWith('down')), store.said.join('\n'));
+  // Wherever it listened: by now it listens somewhere.
+  await until('messages come again', async () => {
+    await store.call('w', '-', 'PUBLISH', 'news', 'again');
+    return store.said.includes('message news again');
+  }, WITHIN);
   t.diagnostic(JSON.stringify(runs.map(run => run.sums)));
   await store.end();
 });

@@ -317,6 +317,23 @@ static void test_cut_for_ever(void **state)
     world_free(w);
 }
 
+/* Short deadlines find a dead connection too: what counts is how long the oldest one waits. */
+static void test_silence_and_short_deadlines(void **state)
+{
+    (void)state;
+    struct world *w = world_up((struct lp_store_args){.call_ms = 300});
+    pass_ms(w, 1);
+    for (uint64_t i = 1; i <= 3; i++) {
+        call(w, i, READS, "GET a");
+        pass_ms(w, 300);
+    }
+    assert_told(w, "1 TIMEOUT yes -\n2 TIMEOUT yes -\n3 TIMEOUT yes -\n");
+    call(w, 4, READS, "GET a");
+    pass_ms(w, 300);
+    assert_told(w, "4 TIMEOUT yes -\ndown TIMEOUT\n");
+    world_free(w);
+}
+
 /* A server that says nothing at all is left, and what else waits there is not lost with it. */
 static void test_silence(void **state)
 {
@@ -732,6 +749,7 @@ int main(void)
         cmocka_unit_test(test_own_deadline),
         cmocka_unit_test(test_cut_for_ever),
         cmocka_unit_test(test_silence),
+        cmocka_unit_test(test_silence_and_short_deadlines),
         cmocka_unit_test(test_quiet_connections_are_asked),
         cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_too_many_calls),

@@ -5,7 +5,8 @@ import { folder } from './gateway.mjs';
 import { freePort } from './ports.mjs';
 import { run, start } from './proc.mjs';
 
-const DURABLE = ['--appendonly', 'yes', '--appendfsync', 'always', '--save', ''];
+const DURABLE = ['--appendonly', 'yes', '--appendfsync', 'always', '--save', '',
+  '--repl-diskless-sync-delay', 0];
 const NODE_TIMEOUT_MS = 2000;
 const SLOTS = 16384;
 
@@ -113,7 +114,7 @@ async function newNodes(t, count, flags) {
 
 function startNode(t, port, bus, flags) {
   const cluster = ['--cluster-enabled', 'yes', '--cluster-port', bus, '--cluster-node-timeout',
-    NODE_TIMEOUT_MS, '--cluster-replica-validity-factor', 0, '--repl-diskless-sync-delay', 0];
+    NODE_TIMEOUT_MS, '--cluster-replica-validity-factor', 0];
   const node = new Redis(t, { port, bus, dir: folder(t), flags: [...cluster, ...flags] });
   return node.start();
 }
