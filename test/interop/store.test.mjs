@@ -188,6 +188,7 @@ test('a primary that becomes a replica: the other one is found, in time', async 
     /master_link_status:up/.test(await second.ask('INFO', 'replication')), WITHIN);
   const store = new Store(t, `redis://${first.address},${second.address}`, { callMs: 15000 });
   assert.equal((await store.eval('w', 0, ['n'], 1)).reply, '1');
+  await until('it is there too', async () => await second.ask('GET', 'n') === '1', WITHIN);
   assert.equal(await second.ask('REPLICAOF', 'NO', 'ONE'), 'OK');
   assert.equal(await first.ask('REPLICAOF', '127.0.0.1', second.port), 'OK');
   assert.equal((await store.eval('w', 0, ['n'], 1)).reply, '2');
