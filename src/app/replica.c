@@ -5,12 +5,14 @@
 #include "app/app.h"
 #include "io/file.h"
 #include "io/listener.h"
+#include "io/log.h"
 #include "io/loop.h"
 #include "io/signals.h"
 #include "serve/sample.h"
 #include "wire/field.h"
 
-enum { SESSIONS_MAX = 1000000, CONN_MAX = LP_SERVER_CONNECTIONS_MAX + 16, WHY_MAX = 1024 };
+enum { SESSIONS_MAX = 1000000, CONN_MAX = LP_SERVER_CONNECTIONS_MAX + 160, WHY_MAX = 1024 };
+enum { VARIABLE_MAX = 256, STORE_WAIT_MAX = 16 };
 
 struct settings {
     struct lp_span host;
@@ -23,6 +25,8 @@ struct settings {
     enum lp_server_eras eras;
     enum lp_server_replay replay;
     struct lp_owner owner;
+    struct lp_store_url store; /* of LP_SESSIONS_SHARED */
+    uint32_t store_wait;
 };
 
 /* What runs; everything NULL until it is there. */
@@ -30,7 +34,21 @@ struct replica {
     struct lp_loop *loop;
     struct lp_listener *listener;
     struct lp_sample *sample;
+    struct lp_log *log;    /* on stderr: the store goes and comes */
+    struct lp_shell shell; /* the loop's, but for the log */
 };
+
+/* The sample's lines are sentences: they get their time and level here. */
+static int64_t on_perform(void *ctx, const struct lp_action *action)
+{
+    const struct replica *r = ctx;
+    const struct lp_shell *shell = lp_loop_shell(r->loop);
+    if (action->kind != LP_ACT_LOG)
+        return shell->perform(shell->ctx, action);
+    struct lp_span line = action->u.log.line;
+    lp_log_say(r->log, action->u.log.level, "%.*s", (int)line.len, line.ptr);
+    return 0;
+}
 
 static void on_event(void *sample, const struct lp_event *event)
 {
@@ -39,7 +57,8 @@ static void on_event(void *sample, const struct lp_event *event)
 
 static int start_sample(struct replica *r, const struct settings *settings)
 {
-    struct lp_sample_args args = {.shell = lp_loop_shell(r->loop),
+    r->shell = (struct lp_shell){.ctx = r, .perform = on_perform};
+    struct lp_sample_args args = {.shell = &r->shell,
         .name = lp_span_str(settings->name),
         .path = lp_span_str(settings->path),
         .sse_path = lp_span_str(settings->sse_path),
@@ -47,6 +66,8 @@ static int start_sample(struct replica *r, const struct settings *settings)
         .eras = settings->eras,
         .owner = lp_owner_span(&settings->owner),
         .replay = settings->replay,
+        .store = &settings->store,
+        .store_wait = settings->store_wait,
         .origins = lp_span_str(getenv("LIMPET_ALLOWED_ORIGINS")),
         .session_max = settings->sessions};
     lp_io_random(args.seed, sizeof args.seed);
@@ -73,10 +94,19 @@ static int listen_on(struct replica *r, const struct settings *settings)
     return status;
 }
 
+static int open_log(struct replica *r)
+{
+    struct lp_buf why;
+    lp_buf_init(&why, WHY_MAX);
+    int err = lp_log_open(&(struct lp_log_args){.line = lp_app_text_line}, &why, &r->log);
+    lp_buf_release(&why);
+    return err;
+}
+
 static int start(struct replica *r, const struct settings *settings)
 {
     r->loop = lp_loop_new(&(struct lp_loop_args){.conn_max = CONN_MAX});
-    int err = r->loop ? LP_OK : LP_ENOMEM;
+    int err = r->loop ? open_log(r) : LP_ENOMEM;
     if (!err)
         err = start_sample(r, settings);
     if (!err)
@@ -105,6 +135,7 @@ static int serve(const struct settings *settings)
     lp_sample_free(r.sample);
     lp_loop_free(r.loop);
     lp_listener_free(r.listener);
+    lp_log_close(r.log);
     return status;
 }
 
@@ -138,15 +169,17 @@ static int check(const struct settings *settings)
 
 static int read_mode(const char *session, enum lp_session_mode *ret_mode)
 {
-    if (strcmp(session, "shared") == 0)
-        return lp_app_fail(LP_EXIT_USAGE,
-            "--session shared is not in this release; say --session local or stateless");
-    bool is_local = strcmp(session, "local") == 0;
-    if (!is_local && strcmp(session, "stateless") != 0)
-        return lp_app_fail(LP_EXIT_USAGE,
-            "--session: there is no mode \"%s\"; say --session local or stateless", session);
-    *ret_mode = is_local ? LP_SESSIONS_LOCAL : LP_SESSIONS_STATELESS;
-    return LP_EXIT_OK;
+    static const char *const MODES[] = {[LP_SESSIONS_LOCAL] = "local",
+        [LP_SESSIONS_STATELESS] = "stateless",
+        [LP_SESSIONS_SHARED] = "shared"};
+    for (unsigned i = 0; i < sizeof MODES / sizeof *MODES; i++) {
+        if (strcmp(session, MODES[i]) != 0)
+            continue;
+        *ret_mode = (enum lp_session_mode)i;
+        return LP_EXIT_OK;
+    }
+    return lp_app_fail(LP_EXIT_USAGE,
+        "--session: there is no mode \"%s\"; say --session local, shared or stateless", session);
 }
 
 static int read_eras(const char *era, enum lp_server_eras *ret)
@@ -196,8 +229,43 @@ struct session_flags {
     const char *era;
     const char *owner;
     const char *replay;
+    const char *store;
+    const char *store_wait;
     bool from_hostname;
 };
+
+static bool find_variable(void *ctx, struct lp_span name, struct lp_span *ret_value)
+{
+    (void)ctx;
+    char text[VARIABLE_MAX];
+    snprintf(text, sizeof text, "%.*s", (int)name.len, name.ptr);
+    const char *value = getenv(text);
+    if (value)
+        *ret_value = lp_span_str(value);
+    return value != NULL;
+}
+
+static int read_store(const struct session_flags *flags, struct settings *settings)
+{
+    struct lp_span why;
+    bool is_shared = settings->mode == LP_SESSIONS_SHARED;
+    if (!is_shared && (flags->store || flags->store_wait))
+        return lp_app_fail(
+            LP_EXIT_USAGE, "--store and --store-wait are for --session shared; say that as well");
+    if (!is_shared)
+        return LP_EXIT_OK;
+    if (!flags->store)
+        return lp_app_fail(
+            LP_EXIT_USAGE, "--session shared needs a store; say --store redis://HOST:PORT");
+    if (flags->owner || flags->from_hostname || flags->replay)
+        return lp_app_fail(LP_EXIT_USAGE,
+            "with --session shared a session is nobody's; leave --owner and --replay out");
+    if (lp_store_url_parse(lp_span_str(flags->store), find_variable, NULL, &settings->store, &why))
+        return lp_app_fail(LP_EXIT_USAGE, "--store: %.*s", (int)why.len, why.ptr);
+    return flags->store_wait ? lp_options_number("--store-wait", flags->store_wait, STORE_WAIT_MAX,
+                                   &settings->store_wait)
+                             : LP_EXIT_OK;
+}
 
 static int read_session_flags(struct settings *settings, const struct session_flags *flags)
 {
@@ -208,6 +276,8 @@ static int read_session_flags(struct settings *settings, const struct session_fl
     if (status == LP_EXIT_OK)
         status = read_eras(flags->era, &settings->eras);
     if (status == LP_EXIT_OK)
+        status = read_store(flags, settings);
+    if (status == LP_EXIT_OK && settings->mode != LP_SESSIONS_SHARED)
         status = read_owner(flags->owner, flags->from_hostname, &settings->owner);
     if (status == LP_EXIT_OK && flags->replay)
         status = read_replay(flags->replay, settings);
@@ -225,7 +295,8 @@ static int run(int argc, const char *const *argv)
         {"--name", &settings.name, NULL, NULL}, {"--path", &settings.path, NULL, NULL},
         {"--sse-path", &settings.sse_path, NULL, NULL}, {"--sessions", &sessions, NULL, NULL},
         {"--session", &flags.session, NULL, NULL}, {"--owner", &flags.owner, NULL, NULL},
-        {"--replay", &flags.replay, NULL, NULL},
+        {"--replay", &flags.replay, NULL, NULL}, {"--store", &flags.store, NULL, NULL},
+        {"--store-wait", &flags.store_wait, NULL, NULL},
         {"--owner-from-hostname", NULL, &flags.from_hostname, NULL},
         {"--era", &flags.era, NULL, NULL}};
     int status = lp_options_read(options, sizeof options / sizeof *options, argc, argv, words);
@@ -249,9 +320,9 @@ static int help(struct lp_buf *out)
         "\n"
         "A sample MCP server (Streamable HTTP, 2025-03-26 to 2025-11-25, and 2026-07-28)\n"
         "that keeps its sessions in its own memory: just the server that needs limpet\n"
-        "gateway as soon as there are two of it. Its tools: echo, whoami (which replica\n"
-        "answered), counter (kept in the session), slow (with progress), notify (on the\n"
-        "GET stream).\n"
+        "gateway as soon as there are two of it; or in a store that all of them share.\n"
+        "Its tools: echo, whoami (which replica answered), counter (kept in the session),\n"
+        "slow (with progress), notify (on the GET stream).\n"
         "\n"
         "  --listen HOST:PORT  where to listen; port 0: any free one, printed\n"
         "                      (default 127.0.0.1:0)\n"
@@ -264,6 +335,13 @@ static int help(struct lp_buf *out)
         "  --session local     sessions live in this process (default)\n"
         "  --session stateless there are none: no id is given or asked for, so any\n"
         "                      replica can answer any request\n"
+        "  --session shared    sessions live in the store, so any replica can answer any\n"
+        "                      request, and they survive a restart\n"
+        "  --store URL         a Redis (6.2 or newer) or Valkey: redis://HOST:PORT,\n"
+        "                      rediss:// with TLS, redis+cluster://HOST:PORT,HOST:PORT;\n"
+        "                      a password as redis://:${NAME}@HOST, from the environment\n"
+        "  --store-wait N      what is written counts when N replicas of the store have\n"
+        "                      it too (default 0)\n"
         "  --era WHICH         both (default), legacy (up to 2025-11-25, with sessions)\n"
         "                      or modern (2026-07-28, without)\n"
         "  --owner ID          session ids are ID.<uuid> and tell whose they are; 1 to\n"

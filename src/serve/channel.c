@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "serve/server_priv.h"
+#include "serve/shared.h"
 #include "wire/sse.h"
 
 enum { SLICE = 32768, EVENT_ID_MAX = 48, PRIMING_MAX = 128, CHANNEL_EVENT_MAX = 2 * LP_OUT_MAX };
@@ -91,7 +92,7 @@ struct lp_channel *lp_channel_new(
     r->channel = ch->id;
     r->state = LP_REQUEST_WAITING;
     if (session) {
-        ch->number = ++session->channel_count;
+        ch->number = server->shared ? r->channel_number : ++session->channel_count;
         lp_session_hold(server, session);
     }
     return ch;
@@ -110,9 +111,25 @@ struct lp_channel *lp_channel_standalone(struct lp_server *server, struct lp_ses
     return ch;
 }
 
+struct lp_channel *lp_channel_reader(
+    struct lp_server *server, struct lp_session *session, uint32_t number, uint64_t from)
+{
+    struct lp_channel *ch = new_channel(server, session);
+    if (!ch)
+        return NULL;
+    ch->is_sse = ch->is_reader = true;
+    ch->number = number;
+    ch->history.last = from;
+    ch->next = from + 1;
+    if (number == 0)
+        session->standalone = ch->id;
+    return ch;
+}
+
+/* Its life is that of its request: a session's own stream, or one that is read from the store. */
 static bool is_standalone(const struct lp_channel *ch)
 {
-    return ch->number == 0 && ch->session != 0;
+    return ch->session != 0 && (ch->number == 0 || ch->is_reader);
 }
 
 /* Whether it keeps its session from being idle: calls do, and a GET stream that somebody reads. */
@@ -183,6 +200,8 @@ void lp_channel_detach(struct lp_server *server, lp_id id)
     if (!ch)
         return;
     lp_id session = is_standalone(ch) ? ch->session : 0;
+    if (ch->is_reader)
+        lp_shared_left(server, ch);
     ch->request = 0;
     ch->offset = 0;
     ch->history.in_use = 0;
@@ -191,7 +210,7 @@ void lp_channel_detach(struct lp_server *server, lp_id id)
         end_session(server, ch->session);
         return;
     }
-    if (ch->keeps)
+    if (ch->keeps && !ch->is_reader)
         return; /* its calls go on: to leave is not to cancel (wire document 4.2) */
     end_calls(server, ch);
     free_channel(server, ch);
@@ -230,6 +249,8 @@ void lp_channel_begin_sse(struct lp_server *server, struct lp_channel *ch)
     set_comment(server, r);
     if (is_primed(server, ch))
         send_priming(server, ch, r);
+    if (server->shared && ch->keeps)
+        lp_shared_keep_begin(server, ch);
     if (!ch->answer_count)
         return;
     lp_out_str(&ch->out, "]"); /* of a batch: what has gathered */
@@ -259,7 +280,7 @@ static bool send_kept(
     ch->offset = 0;
     ch->next++;
     ch->history.in_use = 0;
-    if (!ch->keeps)
+    if (!ch->keeps || ch->is_reader)
         lp_history_drop(&ch->history, kept->number);
     return takes_more;
 }
@@ -279,7 +300,7 @@ void lp_channel_pump(struct lp_server *server, lp_id id)
         return;
     (void)part(server, ch);
     lp_id old_sse = ch->is_old_sse ? ch->session : 0;
-    if (!ch->keeps && !old_sse)
+    if ((!ch->keeps && !old_sse) || ch->is_reader)
         free_channel(server, ch);
     lp_respond_end(server, r, true);
     end_session(server, old_sse);
@@ -321,8 +342,39 @@ bool lp_channel_event(struct lp_server *server, struct lp_channel *ch, struct lp
     lp_buf_release(&text);
     if (err || !is_unbroken(server, ch))
         return false;
+    if (server->shared && ch->keeps && !ch->is_reader)
+        lp_shared_keep(server, ch, json);
     lp_channel_pump(server, ch->id);
     return true;
+}
+
+bool lp_channel_can_tell(const struct lp_server *server, const struct lp_session *session)
+{
+    return server->shared ? session->has_listener
+                          : lp_channel_get(server, session->standalone) != NULL;
+}
+
+bool lp_channel_tell(
+    struct lp_server *server, const struct lp_session *session, struct lp_span json)
+{
+    if (server->shared)
+        return lp_shared_tell(server, session, json, LP_SPAN(""));
+    struct lp_channel *ch = lp_channel_get(server, session->standalone);
+    return ch && lp_channel_event(server, ch, json);
+}
+
+void lp_channel_feed(
+    struct lp_server *server, struct lp_channel *ch, uint64_t number, struct lp_span json)
+{
+    ch->history.last = number - 1;
+    /* What cannot be kept for want of memory is missing; a client that comes again may get it. */
+    (void)lp_channel_event(server, ch, json);
+}
+
+void lp_channel_end(struct lp_server *server, struct lp_channel *ch)
+{
+    ch->is_over = true;
+    lp_channel_pump(server, ch->id);
 }
 
 /* --- answers --- */
@@ -388,6 +440,8 @@ void lp_channel_release(struct lp_server *server, lp_id id)
     ch->is_over = ch->is_finished = true;
     release_body(server, ch);
     lp_session_release(server, ch->session);
+    if (server->shared && ch->keeps)
+        lp_shared_keep_end(server, ch);
     if (ch->keeps)
         join_finished(server, ch);
     lp_channel_pump(server, id);
@@ -396,8 +450,12 @@ void lp_channel_release(struct lp_server *server, lp_id id)
 void lp_channel_settle(struct lp_server *server, lp_id id)
 {
     struct lp_channel *ch = lp_channel_get(server, id);
-    if (ch && !ch->is_over && ch->open > ch->brief)
-        lp_channel_begin_sse(server, ch);
+    if (!ch || ch->is_over || ch->open <= ch->brief)
+        return;
+    lp_channel_begin_sse(server, ch);
+    struct lp_session *session = lp_session_get(server, ch->session);
+    if (server->shared && session)
+        lp_shared_follow(server, session);
 }
 
 /* --- coming again --- */

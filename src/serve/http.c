@@ -10,6 +10,7 @@
 #include "serve/guard.h"
 #include "serve/mirror.h"
 #include "serve/server_priv.h"
+#include "serve/shared.h"
 
 /* --- birth and death of a request --- */
 
@@ -121,6 +122,10 @@ static void on_get(struct lp_server *server, struct lp_request *r, struct lp_ses
         return;
     }
     struct lp_channel *ch = lp_channel_find(session, r);
+    if (server->shared && (!ch || ch->is_reader)) {
+        lp_shared_get(server, r, session);
+        return;
+    }
     if (!ch) {
         r->has_event_id = false; /* an unknown one replays nothing (cases RES-02) */
         ch = lp_channel_standalone(server, session);
@@ -136,6 +141,10 @@ static void on_get(struct lp_server *server, struct lp_request *r, struct lp_ses
 
 static void on_delete(struct lp_server *server, struct lp_request *r, struct lp_session *session)
 {
+    if (server->shared) {
+        lp_shared_end(server, r, session);
+        return;
+    }
     lp_session_end(server, session);
     lp_respond_json(server, r, 200);
 }
@@ -154,7 +163,10 @@ static void on_initialize(struct lp_server *server, struct lp_request *r)
         r->session = m.session->id;
     }
     lp_rpc_initialize(server, &m, &r->out);
-    lp_respond_json(server, r, 200);
+    if (server->shared)
+        lp_shared_create(server, r, m.session);
+    else
+        lp_respond_json(server, r, 200);
 }
 
 /* Messages of a session, or of nobody's in particular. */
@@ -163,6 +175,8 @@ static void on_messages(struct lp_server *server, struct lp_request *r, struct l
     const struct lp_envelope *env = m->env;
     bool is_one_way = !env->is_batch && (env->method == LP_RPC_NONE || !env->has_id);
     lp_id id = r->id;
+    if (is_one_way && lp_shared_forward(server, r, m))
+        return;
     if (is_one_way) {
         if (m->session)
             lp_session_hold(server, m->session);

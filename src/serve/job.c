@@ -5,11 +5,13 @@
  * one finds nothing (cases MSG-01, MSG-02). */
 #include "serve/job.h"
 
+#include "serve/hex.h"
 #include "serve/server_priv.h"
+#include "serve/shared.h"
 #include "serve/uri_template.h"
 #include "wire/member.h"
 
-enum { ASK_DIGITS = 16, INVALID_REQUEST = -32600, INTERNAL = -32603 };
+enum { INVALID_REQUEST = -32600, INTERNAL = -32603 };
 
 static struct lp_job *get_job(const struct lp_server *server, lp_id id)
 {
@@ -81,6 +83,8 @@ void lp_job_end(struct lp_server *server, struct lp_job *call)
     lp_heap_cancel(&server->timers, &call->timer);
     lp_list_remove(&call->of_channel);
     lp_list_remove(&call->ready);
+    if (call->is_storing)
+        lp_channel_get(server, call->channel)->brief--;
     lp_buf_release(&call->uri);
     lp_slab_free(&server->calls, call->id);
 }
@@ -228,11 +232,11 @@ bool lp_job_log_session(
 {
     struct lp_server *server = call->server;
     const struct lp_session *session = lp_session_get(server, call->session);
-    struct lp_channel *ch = session ? lp_channel_get(server, session->standalone) : NULL;
-    if (!ch || level < session->level)
+    if (!session || level < session->level)
         return false;
     lp_tell_write_log(server, level, logger, data);
-    return !server->scratch.failed && lp_channel_event(server, ch, lp_out_span(&server->scratch));
+    return !server->scratch.failed &&
+        lp_channel_tell(server, session, lp_out_span(&server->scratch));
 }
 
 void lp_job_poll(struct lp_job *call)
@@ -270,20 +274,34 @@ static bool client_can(const struct lp_session *session, const char *method)
     return strcmp(method, "roots/list") == 0 && session->can_roots;
 }
 
-/* Where a question can go: the call's own stream, else the session's GET stream. */
-static struct lp_channel *find_listener(struct lp_job *call, const struct lp_session *session)
+/* Sends the question where it can go: on the call's own stream, else on the session's GET stream.
+ */
+static int send_question(struct lp_job *call, const struct lp_session *session)
 {
-    struct lp_channel *ch = lp_channel_get(call->server, call->channel);
-    lp_channel_begin_sse(call->server, ch);
-    return ch->is_sse ? ch : lp_channel_get(call->server, session->standalone);
+    struct lp_server *server = call->server;
+    struct lp_span json = lp_out_span(&server->scratch);
+    struct lp_channel *ch = lp_channel_get(server, call->channel);
+    if (server->scratch.failed)
+        return LP_ENOMEM;
+    lp_channel_begin_sse(server, ch);
+    if (!ch->is_sse && !lp_channel_can_tell(server, session))
+        return LP_ENOT_FOUND;
+    bool is_sent =
+        ch->is_sse ? lp_channel_event(server, ch, json) : lp_channel_tell(server, session, json);
+    return is_sent ? LP_OK : LP_ENOMEM;
 }
 
 static void write_question(struct lp_job *call, const char *method, struct lp_span params)
 {
     struct lp_out *out = &call->server->scratch;
     lp_out_clear(out);
-    lp_out_printf(out, "{\"jsonrpc\":\"2.0\",\"id\":\"%016llx-%016llx\",\"method\":\"%s\"",
-        (unsigned long long)call->id, (unsigned long long)call->nonce, method);
+    lp_out_str(out, "{\"jsonrpc\":\"2.0\",\"id\":\"");
+    if (call->server->shared) {
+        lp_out_put(out, lp_shared_replica(call->server));
+        lp_out_str(out, "-");
+    }
+    lp_out_printf(out, "%016llx-%016llx\",\"method\":\"%s\"", (unsigned long long)call->id,
+        (unsigned long long)call->nonce, method);
     if (params.len) {
         lp_out_str(out, ",\"params\":");
         lp_out_put(out, params);
@@ -298,43 +316,27 @@ int lp_job_ask(struct lp_job *call, const char *method, struct lp_span params, u
     LP_ASSERT(lp_job_may_wait(call));
     if (!session || !client_can(session, method))
         return LP_EUNSUPPORTED;
-    struct lp_channel *ch = find_listener(call, session);
-    if (!ch)
-        return LP_ENOT_FOUND;
     int err = lp_heap_set(&server->timers, &call->timer, server->now_us + timeout_us);
     if (err)
         return err;
     lp_entropy_bytes(&server->entropy, (unsigned char *)&call->nonce, sizeof call->nonce);
     write_question(call, method, params);
-    call->is_asking = true;
-    if (!server->scratch.failed && lp_channel_event(server, ch, lp_out_span(&server->scratch)))
-        return LP_OK;
-    call->is_asking = false;
-    lp_heap_cancel(&server->timers, &call->timer);
-    return LP_ENOMEM;
-}
-
-static bool parse_hex(const char *text, uint64_t *ret)
-{
-    uint64_t value = 0;
-    for (size_t i = 0; i < ASK_DIGITS; i++) {
-        const char *digits = "0123456789abcdef";
-        const char *at = memchr(digits, text[i], 16);
-        if (!at)
-            return false;
-        value = value << 4 | (uint64_t)(at - digits);
-    }
-    *ret = value;
-    return true;
+    err = send_question(call, session);
+    call->is_asking = !err;
+    if (err)
+        lp_heap_cancel(&server->timers, &call->timer);
+    return err;
 }
 
 /* The call that has asked with that id, a raw token; NULL: none has. */
 static struct lp_job *find_asking(const struct lp_server *server, struct lp_span token)
 {
     uint64_t id, nonce;
-    bool is_ours = token.len == 2 * ASK_DIGITS + 3 && token.ptr[0] == '"' &&
-        token.ptr[1 + ASK_DIGITS] == '-' && parse_hex(token.ptr + 1, &id) &&
-        parse_hex(token.ptr + 2 + ASK_DIGITS, &nonce);
+    struct lp_span rest = token.len > 2 ? lp_span(token.ptr + 1, token.len - 2) : LP_SPAN("");
+    if (server->shared && !lp_span_eq(lp_span_split(rest, '-', &rest), lp_shared_replica(server)))
+        return NULL;
+    struct lp_span first = lp_span_split(rest, '-', &rest);
+    bool is_ours = token.ptr[0] == '"' && lp_hex_to_u64(first, &id) && lp_hex_to_u64(rest, &nonce);
     struct lp_job *call = is_ours ? get_job(server, id) : NULL;
     return call && call->is_asking && call->nonce == nonce ? call : NULL;
 }
@@ -373,22 +375,31 @@ static struct lp_job *find_call(struct lp_channel *ch, struct lp_span message_id
     return NULL;
 }
 
-void lp_job_cancel(const struct lp_message *m)
+/* The call that the cancellation means; NULL: none that is in progress here. */
+static struct lp_job *find_cancelled(const struct lp_message *m)
 {
+    struct lp_job *call = NULL;
     struct lp_span params = lp_member(m->text, LP_SPAN("params"));
     struct lp_span wanted = lp_member(params, LP_SPAN("requestId"));
-    if (!m->session)
+    const struct lp_list *end = m->session ? &m->session->channels : NULL;
+    for (struct lp_list *at = end ? end->next : NULL; at != end && !call; at = at->next)
+        call = find_call(LP_CONTAINER(at, struct lp_channel, of_session), wanted);
+    return call;
+}
+
+bool lp_job_is_here(const struct lp_message *m)
+{
+    return find_cancelled(m) != NULL;
+}
+
+void lp_job_cancel(const struct lp_message *m)
+{
+    struct lp_job *call = find_cancelled(m);
+    if (!call)
         return;
-    for (struct lp_list *at = m->session->channels.next; at != &m->session->channels;
-         at = at->next) {
-        struct lp_channel *ch = LP_CONTAINER(at, struct lp_channel, of_session);
-        struct lp_job *call = find_call(ch, wanted);
-        if (!call)
-            continue;
-        if (ch->is_sse || ch->is_old_sse)
-            close_call(call); /* a cancelled call gets no answer */
-        else
-            lp_job_error(call, -32800, "Request cancelled"); /* but HTTP wants one */
-        return;
-    }
+    const struct lp_channel *ch = lp_channel_get(call->server, call->channel);
+    if (ch->is_sse || ch->is_old_sse)
+        close_call(call); /* a cancelled call gets no answer */
+    else
+        lp_job_error(call, -32800, "Request cancelled"); /* but HTTP wants one */
 }

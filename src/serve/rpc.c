@@ -4,6 +4,7 @@
  * allowed was decided before. What is not offered is -32601 with status 200, as legacy servers say
  * it. */
 #include "serve/server_priv.h"
+#include "serve/shared.h"
 #include "wire/member.h"
 
 enum { BATCH_MAX = 100 };
@@ -131,7 +132,10 @@ static void set_level(struct lp_server *server, const struct lp_message *m)
             continue;
         if (m->session)
             m->session->level = i;
-        lp_rpc_result(server, m->channel, m->env->id, LP_SPAN("{}"));
+        if (m->session && server->shared)
+            lp_shared_save_level(server, m, i);
+        else
+            lp_rpc_result(server, m->channel, m->env->id, LP_SPAN("{}"));
         return;
     }
     lp_rpc_error(server, m->channel, m->env->id, -32602, "level must be one of RFC 5424's names");
@@ -156,6 +160,9 @@ static void subscribe(struct lp_server *server, const struct lp_message *m)
     if (err)
         lp_rpc_error(server, m->channel, m->env->id, -32603,
             "this session has too many subscriptions; end some of them");
+    else if (m->session && server->shared)
+        lp_shared_save_subscription(
+            server, m, lp_span(room, len), m->env->method == LP_RPC_RESOURCES_SUBSCRIBE);
     else
         lp_rpc_result(server, m->channel, m->env->id, LP_SPAN("{}"));
 }
@@ -225,6 +232,8 @@ static void on_element(void *ctx, struct lp_span element)
         (!env.has_id || env.id_is_valid);
     m.env = &env;
     m.text = element;
+    if (is_message && lp_shared_forward(b->server, NULL, &m))
+        return;
     if (is_message)
         lp_rpc_message(b->server, &m);
     else

@@ -33,6 +33,8 @@ static int start(struct lp_sample *sample, const struct lp_sample_args *args)
         .eras = args->eras,
         .owner = args->owner,
         .replay = args->replay,
+        .store = args->store,
+        .store_wait = args->store_wait,
         .origins = args->origins,
         .session_max = args->session_max,
         .idle_us = args->idle_us};

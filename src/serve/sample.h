@@ -24,6 +24,8 @@ struct lp_sample_args {
     enum lp_server_eras eras;
     struct lp_span owner; /* passes lp_owner_is_id; empty: ids are plain */
     enum lp_server_replay replay;
+    const struct lp_store_url *store; /* see lp_server_args */
+    uint32_t store_wait;
     struct lp_span origins; /* see lp_server_args */
     uint32_t session_max;   /* 0: LP_SERVER_SESSIONS */
     uint64_t idle_us;       /* a session without a request; 0: 15 minutes */

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "serve/server_priv.h"
+#include "serve/shared.h"
 
 enum { SECOND_US = 1000000, MINUTE_US = 60000000, TEXTS_MAX = 65536, RETRY_MS = 1000 };
 
@@ -32,6 +33,8 @@ static int set_up(struct lp_server *server, const struct lp_server_args *args)
     server->args = *args;
     server->shell = args->shell;
     server->offer = args->offer;
+    if (args->mode == LP_SESSIONS_SHARED)
+        server->args.owner = LP_SPAN(""); /* a session is nobody's */
     if (!args->session_max)
         server->args.session_max = LP_SERVER_SESSIONS;
     if (!args->idle_us)
@@ -57,7 +60,9 @@ static int set_up(struct lp_server *server, const struct lp_server_args *args)
     lp_list_init(&server->ready);
     lp_list_init(&server->finished);
     int err = lp_links_init(&server->links, server->shell, &server->timers, &LIMITS);
-    return err ? err : copy_texts(server);
+    if (!err)
+        err = copy_texts(server);
+    return !err && args->mode == LP_SESSIONS_SHARED ? lp_shared_new(server) : err;
 }
 
 int lp_server_new(const struct lp_server_args *args, struct lp_server **ret)
@@ -92,6 +97,7 @@ void lp_server_free(struct lp_server *server)
     cursor = 0;
     for (struct lp_request *r; (r = lp_slab_next(&server->requests, &cursor, &id));)
         lp_request_free(server, r);
+    lp_shared_free(server);
     lp_slab_fini(&server->requests);
     lp_slab_fini(&server->channels);
     lp_slab_fini(&server->calls);
@@ -152,8 +158,10 @@ static void on_timer(struct lp_server *server)
             lp_job_timer(server, timer->owner);
         else if (timer->kind == LP_TIMER_SERVER_GRACE)
             on_grace(server);
-        else
+        else if (timer->kind == LP_TIMER_SERVER_SWEEP)
             lp_session_sweep(server);
+        else
+            lp_shared_timer(server, timer);
     }
 }
 
@@ -163,6 +171,8 @@ static void on_timer(struct lp_server *server)
 static void on_stop(struct lp_server *server)
 {
     server->stopping = true;
+    if (server->shared)
+        lp_shared_stop(server);
     uint32_t cursor = 0;
     lp_id id;
     for (struct lp_session *s; (s = lp_slab_next(&server->sessions, &cursor, &id));) {
@@ -182,6 +192,8 @@ void lp_server_settle(struct lp_server *server, uint64_t mono_us)
     server->now_us = server->links.now_us = mono_us;
     lp_state_run_ready(server);
     lp_session_end_doomed(server);
+    if (server->shared)
+        lp_store_flush(server->shared->store);
     lp_links_flush(&server->links);
     uint64_t next_us = lp_heap_next_us(&server->timers);
     if (next_us != server->timer_at_us) {
@@ -198,6 +210,10 @@ void lp_server_settle(struct lp_server *server, uint64_t mono_us)
 void lp_server_event(struct lp_server *server, const struct lp_event *event)
 {
     server->now_us = server->links.now_us = event->mono_us;
+    if (lp_shared_event(server, event)) {
+        lp_server_settle(server, event->mono_us);
+        return;
+    }
     switch (event->kind) {
     case LP_EV_ACCEPTED:
         on_accepted(server, event);

@@ -11,6 +11,7 @@
 #include "mcp/owner.h"
 #include "seam/action.h"
 #include "seam/event.h"
+#include "store/url.h"
 
 enum {
     LP_SERVER_SESSIONS = 256, /* the default */
@@ -110,6 +111,7 @@ struct lp_offer {
 enum lp_session_mode {
     LP_SESSIONS_LOCAL,     /* in the memory of this process */
     LP_SESSIONS_STATELESS, /* nowhere: no id is given, and none asked for */
+    LP_SESSIONS_SHARED,    /* in a Redis or Valkey: any replica serves any session */
 };
 
 /* Which revisions are spoken. Requests of 2026-07-28 have no session, whatever the mode is. */
@@ -141,9 +143,11 @@ struct lp_server_args {
     struct lp_span sse_path;     /* where HTTP+SSE of 2024-11-05 is served; empty: nowhere */
     enum lp_session_mode mode;
     enum lp_server_eras eras;
-    struct lp_span owner; /* passes lp_owner_is_id; empty: ids are plain */
+    struct lp_span owner; /* passes lp_owner_is_id; empty: ids are plain. Not used by SHARED */
     enum lp_server_replay replay;
-    uint32_t session_max;   /* 0: LP_SERVER_SESSIONS */
+    const struct lp_store_url *store; /* of SHARED */
+    uint32_t store_wait;    /* so many replicas of the store must have what is written; 0: none */
+    uint32_t session_max;   /* in this process; 0: LP_SERVER_SESSIONS */
     uint64_t idle_us;       /* a session without a request; 0: 15 minutes */
     uint64_t grace_us;      /* calls in progress after LP_EV_STOP; 0: 10 seconds */
     uint32_t retry_ms;      /* after which a client comes again for a stream; 0: 1000 */

@@ -40,8 +40,12 @@ enum {
     LP_TIMER_SERVER_CALL,          /* a call has waited, or asked, long enough */
     LP_TIMER_SERVER_GRACE, /* calls have had their time after a stop, or connections theirs */
     LP_TIMER_SERVER_SWEEP, /* the oldest idle session has reached its age */
+    LP_TIMER_SERVER_POLL,  /* shared sessions are to be looked at */
+    LP_TIMER_SERVER_POST,  /* another replica has not taken a message in time */
     LP_SERVER_COMMENT_US = 15000000,
     LP_SERVER_CALLS_MAX = 16384,
+    LP_CURSOR_MAX = 32,  /* of an id in a stream of the store */
+    LP_REPLICA_LEN = 16, /* of a replica's name among those that share sessions */
 };
 
 enum lp_request_state {
@@ -74,8 +78,9 @@ struct lp_request {
     bool has_event_id;
     lp_id session; /* whose answer it gets; may be gone */
     lp_id channel;
-    struct lp_envelope env; /* of a POST, once its body is whole: spans of `in` */
-    struct lp_buf mirror;   /* of its head what the body is compared with (serve/mirror.h) */
+    uint32_t channel_number; /* in a shared session: the number that its channel is to have */
+    struct lp_envelope env;  /* of a POST, once its body is whole: spans of `in` */
+    struct lp_buf mirror;    /* of its head what the body is compared with (serve/mirror.h) */
     struct lp_buf in;
     struct lp_buf origin; /* of the page that asks, and is answered; empty: no page of another */
     struct lp_buf names;  /* of a preflight: the fields that may be sent */
@@ -94,10 +99,12 @@ struct lp_channel {
     bool is_sse; /* it has begun as events; before, answers gather in `out` */
     bool keeps;  /* events have ids, and are kept for who comes again */
     bool is_batch;
-    bool is_over;     /* no event follows */
-    bool is_finished; /* in the list of finished ones, or about to be freed */
-    bool failed;      /* an answer was lost for want of memory */
-    bool is_old_sse;  /* the stream of such a session, or one whose messages go there */
+    bool is_over;                /* no event follows */
+    bool is_finished;            /* in the list of finished ones, or about to be freed */
+    bool failed;                 /* an answer was lost for want of memory */
+    bool is_reader;              /* of a shared session: its events are read from the store */
+    char writer[LP_REPLICA_LEN]; /* who puts them there, as far as is known */
+    bool is_old_sse;             /* the stream of such a session, or one whose messages go there */
     bool is_modern;
     enum lp_rpc_method method; /* of a modern request */
     uint16_t status;           /* of an answer as JSON; 0: 200 */
@@ -155,10 +162,19 @@ struct lp_session {
     struct lp_list channels;
     struct lp_list idle;
     struct lp_list doomed;
+    /* of a shared session (serve/shared.h) */
+    bool has_listener; /* somewhere it has, or had, a GET stream */
+    bool is_following;
+    bool is_polling;
+    bool is_stale;           /* to be looked at once more after that */
+    char box[LP_CURSOR_MAX]; /* up to where its box has been read */
+    struct lp_buf others;    /* names of the other replicas that take part, one behind the other */
+    struct lp_list following;
 };
 
 struct lp_server {
     const struct lp_shell *shell;
+    struct lp_shared *shared; /* NULL in other modes (serve/shared.h) */
     const struct lp_offer *offer;
     struct lp_heap timers;
     struct lp_links links;
@@ -263,6 +279,17 @@ void lp_channel_detach(struct lp_server *server, lp_id id);
 void lp_channel_settle(struct lp_server *server, lp_id id);
 /* Turns a POST's answer into events, when its client takes them. */
 void lp_channel_begin_sse(struct lp_server *server, struct lp_channel *channel);
+/* A channel whose events after number `from` are read from the store. NULL: no room. */
+struct lp_channel *lp_channel_reader(
+    struct lp_server *server, struct lp_session *session, uint32_t number, uint64_t from);
+/* An event of such a channel; and its end: no event follows. */
+void lp_channel_feed(
+    struct lp_server *server, struct lp_channel *channel, uint64_t number, struct lp_span json);
+void lp_channel_end(struct lp_server *server, struct lp_channel *channel);
+/* Whether the session has a GET stream. Sends a message on it; false: there is none, no memory. */
+bool lp_channel_can_tell(const struct lp_server *server, const struct lp_session *session);
+bool lp_channel_tell(
+    struct lp_server *server, const struct lp_session *session, struct lp_span json);
 /* Sends one event, a JSON text; false: this client cannot get any, or there is no memory. */
 bool lp_channel_event(struct lp_server *server, struct lp_channel *channel, struct lp_span json);
 /* Adds the answer to one of its messages, what is in server->scratch. */
@@ -282,7 +309,13 @@ void lp_channel_kill(struct lp_server *server, struct lp_channel *channel);
 struct lp_session *lp_session_new(struct lp_server *server, struct lp_key principal);
 /* Looks for the session that the request names by its key and principal: lp_request_found follows,
  * before this returns or later. */
-void lp_session_look_up(struct lp_server *server, const struct lp_request *request);
+void lp_session_look_up(struct lp_server *server, struct lp_request *request);
+/* The session of this process that the request names; NULL: none, or it is another principal's. */
+struct lp_session *lp_session_find(
+    const struct lp_server *server, const struct lp_request *request);
+/* As lp_session_new, for a session that is there already under that key. */
+struct lp_session *lp_session_adopt(
+    struct lp_server *server, struct lp_key key, struct lp_key principal);
 struct lp_session *lp_session_get(const struct lp_server *server, lp_id id);
 /* Ends it, with its streams and calls. */
 void lp_session_end(struct lp_server *server, struct lp_session *session);
@@ -394,6 +427,8 @@ void lp_job_begin(struct lp_server *server, const struct lp_message *message,
     const struct lp_handler *handler, const struct lp_resource *resource);
 /* Ends it without an answer; its channel is not told. */
 void lp_job_end(struct lp_server *server, struct lp_job *call);
+/* Whether the call that a notifications/cancelled means is in progress here. */
+bool lp_job_is_here(const struct lp_message *message);
 /* notifications/cancelled. */
 void lp_job_cancel(const struct lp_message *message);
 /* A response from the client. */

@@ -5,6 +5,7 @@
  * too many or its time is over. Invariant: busy is 0 exactly when it is in that list. */
 #include "base/error.h"
 #include "serve/server_priv.h"
+#include "serve/shared.h"
 
 struct lp_session *lp_session_get(const struct lp_server *server, lp_id id)
 {
@@ -22,19 +23,23 @@ static bool make_room(struct lp_server *server)
     return true;
 }
 
-static bool fill(struct lp_server *server, struct lp_session *session)
+static bool fill(struct lp_server *server, struct lp_session *session, struct lp_key key)
 {
     lp_list_init(&session->idle);
     lp_list_init(&session->doomed);
     lp_list_init(&session->channels);
     lp_buf_init(&session->subscriptions, LP_SERVER_SUBSCRIPTIONS_BYTES);
     lp_buf_init(&session->state, LP_SERVER_STATE_MAX);
-    lp_entropy_bytes(&server->entropy, (unsigned char *)&session->key, sizeof session->key);
+    lp_list_init(&session->following);
+    lp_buf_init(&session->others, LP_SHARED_TARGETS * LP_REPLICA_LEN);
+    memcpy(session->box, "0-0", 4);
+    session->key = key;
     session->text_len = lp_session_id_mint(server->args.owner, &session->key, session->text);
     return lp_map_put(&server->by_key, session->key, session->id) == LP_OK;
 }
 
-struct lp_session *lp_session_new(struct lp_server *server, struct lp_key principal)
+struct lp_session *lp_session_adopt(
+    struct lp_server *server, struct lp_key key, struct lp_key principal)
 {
     lp_id id;
     struct lp_session *session = NULL;
@@ -44,7 +49,7 @@ struct lp_session *lp_session_new(struct lp_server *server, struct lp_key princi
         return NULL;
     session->id = id;
     session->principal = principal;
-    if (!fill(server, session)) {
+    if (!fill(server, session, key)) {
         lp_slab_free(&server->sessions, id);
         return NULL;
     }
@@ -53,8 +58,14 @@ struct lp_session *lp_session_new(struct lp_server *server, struct lp_key princi
     return session;
 }
 
-/* The session of this process with that key; NULL: there is none, or it is another principal's. */
-static struct lp_session *find(struct lp_server *server, const struct lp_request *r)
+struct lp_session *lp_session_new(struct lp_server *server, struct lp_key principal)
+{
+    struct lp_key key;
+    lp_entropy_bytes(&server->entropy, (unsigned char *)&key, sizeof key);
+    return lp_session_adopt(server, key, principal);
+}
+
+struct lp_session *lp_session_find(const struct lp_server *server, const struct lp_request *r)
 {
     struct lp_session *session = lp_session_get(server, lp_map_get(&server->by_key, r->key));
     bool is_it = session && lp_key_eq(session->principal, r->principal) &&
@@ -62,9 +73,13 @@ static struct lp_session *find(struct lp_server *server, const struct lp_request
     return is_it ? session : NULL;
 }
 
-void lp_session_look_up(struct lp_server *server, const struct lp_request *r)
+void lp_session_look_up(struct lp_server *server, struct lp_request *r)
 {
-    struct lp_session *session = find(server, r);
+    if (server->shared) {
+        lp_shared_look_up(server, r);
+        return;
+    }
+    struct lp_session *session = lp_session_find(server, r);
     lp_request_found(server, r->id, session ? LP_FOUND : LP_NOT_FOUND, session);
 }
 
@@ -83,6 +98,7 @@ void lp_session_release(struct lp_server *server, lp_id id)
     LP_ASSERT(session->busy > 0);
     session->used_us = server->now_us;
     if (--session->busy == 0) {
+        lp_shared_unfollow(server, session);
         lp_list_push_back(&server->idle, &session->idle);
         lp_session_sweep(server);
     }
@@ -99,6 +115,8 @@ void lp_session_end(struct lp_server *server, struct lp_session *session)
     lp_list_remove(&session->doomed);
     lp_buf_release(&session->subscriptions);
     lp_buf_release(&session->state);
+    lp_buf_release(&session->others);
+    lp_list_remove(&session->following);
     lp_slab_free(&server->sessions, session->id);
 }
 

@@ -4,6 +4,7 @@
  * just now is over: a handler is never entered from within itself. */
 #include "base/error.h"
 #include "serve/server_priv.h"
+#include "serve/shared.h"
 
 static struct lp_session *begin(struct lp_job *call)
 {
@@ -13,7 +14,9 @@ static struct lp_session *begin(struct lp_job *call)
 
 static int wake_soon(struct lp_job *call, enum lp_state_outcome outcome, uint64_t revision)
 {
+    struct lp_channel *ch = lp_channel_get(call->server, call->channel);
     call->is_storing = true;
+    ch->brief++;
     call->outcome = outcome;
     call->revision = revision;
     lp_list_push_back(&call->server->ready, &call->ready);
@@ -23,7 +26,10 @@ static int wake_soon(struct lp_job *call, enum lp_state_outcome outcome, uint64_
 int lp_job_state_get(struct lp_job *call)
 {
     struct lp_session *session = begin(call);
-    return session ? wake_soon(call, LP_STATE_DONE, 0) : LP_EUNSUPPORTED;
+    if (!session)
+        return LP_EUNSUPPORTED;
+    return call->server->shared ? lp_shared_state(call, 0, NULL)
+                                : wake_soon(call, LP_STATE_DONE, 0);
 }
 
 int lp_job_state_set(struct lp_job *call, uint64_t revision, struct lp_span value)
@@ -33,6 +39,8 @@ int lp_job_state_set(struct lp_job *call, uint64_t revision, struct lp_span valu
         return LP_EUNSUPPORTED;
     if (value.len > LP_SERVER_STATE_MAX)
         return LP_ETOO_LONG;
+    if (call->server->shared)
+        return lp_shared_state(call, revision, &value);
     if (session->revision != revision)
         return wake_soon(call, LP_STATE_CHANGED, 0);
     struct lp_buf next;
@@ -55,6 +63,7 @@ static void wake(struct lp_job *call)
         wake.revision = session->revision;
     }
     call->is_storing = false;
+    lp_channel_get(call->server, call->channel)->brief--;
     lp_job_wake(call, &wake);
 }
 

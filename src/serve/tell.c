@@ -1,6 +1,7 @@
 /* What the program tells its clients without being asked (serve/server.h): on the GET streams of
  * the sessions that have one. */
 #include "serve/server_priv.h"
+#include "serve/shared.h"
 
 void lp_tell_write_log(
     struct lp_server *server, enum lp_level level, const char *logger, struct lp_span data)
@@ -22,13 +23,18 @@ void lp_tell_write_log(
 /* Sends what is in scratch; to the subscribers of `uri` when it is not NULL. */
 static void send_to_all(struct lp_server *server, const struct lp_span *uri)
 {
+    if (server->shared) {
+        if (!server->scratch.failed)
+            lp_shared_announce(server, lp_out_span(&server->scratch), uri ? *uri : LP_SPAN(""));
+        return;
+    }
     uint32_t cursor = 0;
     lp_id id;
     for (struct lp_session *s; (s = lp_slab_next(&server->sessions, &cursor, &id));) {
         struct lp_channel *ch = lp_channel_get(server, s->standalone);
         bool is_wanted = ch && (!uri || lp_session_is_subscribed(s, *uri));
         if (is_wanted && !server->scratch.failed)
-            (void)lp_channel_event(server, ch, lp_out_span(&server->scratch));
+            (void)lp_channel_tell(server, s, lp_out_span(&server->scratch));
     }
 }
 

@@ -1,4 +1,4 @@
-/* conf-server PORT NAME [OWNER]   the offer of conf_offer.h behind the library's server on
+/* conf-server PORT NAME [OWNER [STORE]]   the offer of conf_offer.h behind the library's server on
  * 127.0.0.1: a replica that passes every server scenario of the conformance package. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,8 +27,12 @@ int main(int argc, char **argv)
     struct lp_server *server = NULL;
     struct lp_listener *listener = NULL;
     struct lp_buf why;
-    if (argc != 3 && argc != 4)
-        return fail("say PORT, NAME and perhaps OWNER");
+    struct lp_span text;
+    struct lp_store_url store;
+    if (argc < 3 || argc > 5)
+        return fail("say PORT, NAME and perhaps OWNER and STORE");
+    if (argc > 4 && lp_store_url_parse(lp_span_str(argv[4]), NULL, NULL, &store, &text))
+        return fail("that is no URL of a store");
     struct lp_offer offer = conf_offer(argv[2]);
     struct lp_loop *loop = lp_loop_new(&(struct lp_loop_args){.conn_max = CONN_MAX});
     if (!loop)
@@ -38,8 +42,10 @@ int main(int argc, char **argv)
         .name = LP_SPAN("conf-server"),
         .version = LP_SPAN("1"),
         .path = LP_SPAN("/mcp"),
-        .sse_path = LP_SPAN("/sse"),
-        .owner = lp_span_str(argv[3]),
+        .sse_path = argc > 4 ? LP_SPAN("") : LP_SPAN("/sse"),
+        .mode = argc > 4 ? LP_SESSIONS_SHARED : LP_SESSIONS_LOCAL,
+        .store = &store,
+        .owner = argc > 3 ? lp_span_str(argv[3]) : LP_SPAN(""),
         .replay = LP_SERVER_REPLAY_PREFER,
         .retry_ms = 500};
     lp_io_random(args.seed, sizeof args.seed);

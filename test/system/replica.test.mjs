@@ -129,7 +129,7 @@ suite('mistakes', () => {
     [['--path', '/a b'], /is no path/],
     [['--sessions', '0'], /"0" is no whole number from 1/],
     [['--sessions=-1'], /"-1" is no whole number/],
-    [['--session', 'shared'], /--session shared is not in this release/],
+    [['--session', 'shared'], /--session shared needs a store/],
     [['--session=odd'], /there is no mode "odd"/],
     [['--owner', 'm-1'], /"m-1" is no owner id/],
     [['--owner', 'm'.repeat(33)], /is no owner id/],

@@ -88,13 +88,20 @@ static inline int64_t perform(void *ctx, const struct lp_action *action)
     }
 }
 
+/* Set by tests in which memory runs out: called when the server begins to work, and is done. */
+static void (*work_hook)(bool begins);
+
 static inline void tell(struct world *w, struct lp_event event)
 {
     event.mono_us = w->now_us;
+    if (work_hook)
+        work_hook(true);
     if (w->server)
         lp_server_event(w->server, &event);
     else
         lp_sample_event(w->sample, &event);
+    if (work_hook)
+        work_hook(false);
 }
 
 /* Lets time pass, with every timer on its way. */
