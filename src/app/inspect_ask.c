@@ -142,12 +142,9 @@ static bool write_value(struct lp_span schema, struct lp_span line, struct lp_bu
         return false;
     }
     if (type_is(schema, "integer") || type_is(schema, "number") || type_is(schema, "array")) {
-        struct lp_json reader;
-        lp_json_init(&reader, NULL, NULL);
-        bool is_json = !lp_json_feed(&reader, line) && !lp_json_finish(&reader);
         bool fits = type_is(schema, "array") ? lp_span_starts(line, LP_SPAN("["))
                                              : line.len && strchr("-0123456789", line.ptr[0]);
-        return is_json && fits && !lp_buf_append(out, line);
+        return fits && lp_json_is_whole(line) && !lp_buf_append(out, line);
     }
     size_t before = out->len;
     if (lp_json_quote(out, line))

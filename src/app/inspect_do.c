@@ -28,18 +28,6 @@ const struct lp_inspect_verb *lp_inspect_find(struct lp_span word)
     return NULL;
 }
 
-static bool is_object(struct lp_span json)
-{
-    struct lp_json reader;
-    lp_json_init(&reader, NULL, NULL);
-    int err = lp_json_feed(&reader, json);
-    if (!err)
-        err = lp_json_finish(&reader);
-    while (json.len && strchr(" \t\r\n", json.ptr[0]))
-        json = lp_span_from(json, 1);
-    return !err && json.len && json.ptr[0] == '{';
-}
-
 const char *lp_inspect_check(const struct lp_inspect_words *words)
 {
     const struct lp_inspect_verb *verb = lp_inspect_find(words->word);
@@ -50,7 +38,7 @@ const char *lp_inspect_check(const struct lp_inspect_words *words)
         return "this command needs a name after it";
     if ((!verb->argument && words->name.len) || (!verb->takes_json && words->json.len))
         return "there is a word too many after this command";
-    if (words->json.len && !is_object(words->json))
+    if (words->json.len && !lp_json_is_object(words->json))
         return "the arguments are no JSON object; write them as '{\"key\": \"value\"}'";
     return NULL;
 }

@@ -11,9 +11,10 @@
 #include "call/probe.h"
 #include "call/probe_report.h"
 #include "io/file.h"
+#include "wire/json.h"
 
 enum {
-    OPTIONS = 6,
+    OPTIONS = 7,
     REPORT_MAX = 1 << 20,
     REST_S = 130, /* beyond the idle limits of most balancers: 60, 100, 120 s */
     REST_MAX_S = 86400,
@@ -30,6 +31,7 @@ struct settings {
     const char *sessions;
     const char *calls;
     const char *rest;
+    const char *two_step; /* a tool's name, and its arguments as JSON after a blank */
     bool is_long;
     bool as_json;
     const char *url;
@@ -48,6 +50,12 @@ struct run {
     bool shows_progress;
     bool has_shown;
 };
+
+static struct lp_span tool_of(const struct settings *s)
+{
+    struct lp_span text = lp_span_str(s->two_step);
+    return lp_span(text.ptr, lp_span_find(text, ' '));
+}
 
 /* --- progress --- */
 
@@ -105,6 +113,8 @@ static void on_start(void *ctx)
         .sessions = s->session_count,
         .calls = s->call_count,
         .rest_s = s->rest_s,
+        .step_tool = tool_of(s),
+        .step_arguments = lp_span_from(lp_span_str(s->two_step), tool_of(s).len),
         .has_jar = r->loop.target.cookie_jar,
         .progress = on_progress,
         .over = on_over,
@@ -180,6 +190,20 @@ static int read_number(const char *flag, const char *text, uint32_t max, uint32_
     return text ? lp_options_number(flag, text, max, number) : LP_EXIT_OK;
 }
 
+static int check_two_step(const struct settings *s)
+{
+    struct lp_span tool = tool_of(s);
+    struct lp_span json = lp_span_from(lp_span_str(s->two_step), tool.len);
+    bool is_name = tool.len > 0;
+    for (size_t i = 0; i < tool.len; i++)
+        is_name &= tool.ptr[i] > ' ' && tool.ptr[i] <= '~';
+    if (s->two_step && (!is_name || (json.len && !lp_json_is_object(json))))
+        return lp_app_fail(LP_EXIT_USAGE,
+            "--two-step takes a tool's name, and after a blank its arguments as a JSON object, for "
+            "example --two-step 'ask {\"about\": \"x\"}'");
+    return LP_EXIT_OK;
+}
+
 static int read_settings(struct settings *s, int argc, const char *const *argv)
 {
     const char *words[LP_WORDS_MAX + 1];
@@ -190,6 +214,7 @@ static int read_settings(struct settings *s, int argc, const char *const *argv)
         {.name = "--sessions", .value = &s->sessions},
         {.name = "--calls", .value = &s->calls},
         {.name = "--source", .list = &s->sources},
+        {.name = "--two-step", .value = &s->two_step},
     };
     lp_client_flags_options(&s->client, options + OPTIONS);
     int status = lp_options_read(options, LP_CLIENT_OPTIONS + OPTIONS, argc, argv, words);
@@ -205,6 +230,8 @@ static int read_settings(struct settings *s, int argc, const char *const *argv)
     s->rest_s = s->is_long ? REST_S : 0;
     if (status == LP_EXIT_OK)
         status = read_number("--rest", s->rest, REST_MAX_S, &s->rest_s);
+    if (status == LP_EXIT_OK)
+        status = check_two_step(s);
     s->url = words[0];
     return status;
 }
@@ -231,7 +258,7 @@ static int help(struct lp_buf *out)
         "Finds out from outside whether a deployment holds MCP sessions: opens sessions,\n"
         "sends calls over kept and new connections, with and without cookies, and says\n"
         "which affinity works, how many replicas there are, what is wrong and what mends\n"
-        "it. It takes less than 10 seconds. It calls none of the server's tools, and\n"
+        "it. It takes less than 10 seconds. It calls no tool but one that you name, and\n"
         "deletes the sessions that it opened.\n"
         "\n"
         "Flags:\n"
@@ -242,7 +269,10 @@ static int help(struct lp_buf *out)
         "  --calls N               calls on each (default 20)\n"
         "  --source ADDRESS        call from this address of the machine too; may be\n"
         "                          given several times (a server on 127.0.0.1 is called\n"
-        "                          from 127.0.0.2 and so on without it)\n");
+        "                          from 127.0.0.2 and so on without it)\n"
+        "  --two-step TOOL         call this tool, which asks for an input, and decline;\n"
+        "                          whether any replica goes on (2026-07-28); arguments as\n"
+        "                          JSON after a blank: 'TOOL {\"key\": 1}'\n");
     if (!err)
         err = lp_app_text(out, lp_client_flags_help);
     if (!err)

@@ -4,19 +4,6 @@
 #include "wire/json.h"
 #include "wire/member.h"
 
-static int check_object(struct lp_span text)
-{
-    struct lp_json reader;
-    lp_json_init(&reader, NULL, NULL);
-    int err = lp_json_feed(&reader, text);
-    if (!err)
-        err = lp_json_finish(&reader);
-    size_t first = 0;
-    while (first < text.len && strchr(" \t\r\n", text.ptr[first]))
-        first++;
-    return err || first == text.len || text.ptr[first] != '{' ? LP_ESYNTAX : LP_OK;
-}
-
 struct filling {
     struct lp_answers *answers;
     bool is_over;
@@ -35,7 +22,7 @@ int lp_answers_init(struct lp_answers *answers, struct lp_span text)
 {
     *answers = (struct lp_answers){0};
     lp_buf_init(&answers->text, LP_ANSWERS_BYTES_MAX);
-    int err = check_object(text);
+    int err = lp_json_is_object(text) ? LP_OK : LP_ESYNTAX;
     if (!err)
         err = lp_buf_append(&answers->text, text);
     if (err)

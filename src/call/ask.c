@@ -299,6 +299,7 @@ static uint32_t put_fields(const struct lp_ask_args *args, struct lp_target_fiel
     add(fields, &n, "Mcp-Session-Id", args->session);
     add(fields, &n, "MCP-Protocol-Version", args->version);
     add(fields, &n, "Mcp-Method", args->rpc);
+    add(fields, &n, "Mcp-Name", args->name);
     add(fields, &n, "Cookie", args->cookie);
     add(fields, &n, "Origin", args->origin);
     if (is_preflight)
@@ -322,7 +323,7 @@ static int start_fetch(struct lp_ask *ask, const struct lp_ask_args *args)
         .lane = args->lane,
         .source = args->source,
         .is_foreign = args->is_foreign,
-        .may_repeat = true,
+        .may_repeat = !args->runs_once,
         .connect_ms = limit_ms,
         .head_ms = limit_ms,
         .quiet_ms = limit_ms,

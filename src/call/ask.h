@@ -47,10 +47,12 @@ struct lp_ask_args {
     struct lp_span session; /* Mcp-Session-Id */
     struct lp_span version; /* MCP-Protocol-Version */
     struct lp_span rpc;     /* Mcp-Method, for the modern era */
+    struct lp_span name;    /* Mcp-Name; visible ASCII */
     struct lp_span cookie;  /* a Cookie field of our own */
     struct lp_span origin;  /* an Origin field */
     struct lp_span source;  /* the address of ours that it comes from */
     struct lp_jar *jar;
+    bool runs_once;  /* never sent again, not even when its connection broke at once */
     bool is_foreign; /* without the target's own fields (metadata of a login) */
     uint32_t lane;   /* 0: a new connection; else the kept one of that lane */
     uint32_t timeout_ms;

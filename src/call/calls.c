@@ -65,21 +65,6 @@ static enum lp_rpc_method rpc_of(struct lp_span method)
     return LP_RPC_OTHER;
 }
 
-static int check_params(struct lp_span params)
-{
-    struct lp_json reader;
-    if (!params.len)
-        return LP_OK;
-    lp_json_init(&reader, NULL, NULL);
-    int err = lp_json_feed(&reader, params);
-    if (!err)
-        err = lp_json_finish(&reader);
-    size_t first = 0;
-    while (first < params.len && strchr(" \t\r\n", params.ptr[first]))
-        first++;
-    return err || params.ptr[first] != '{' ? LP_ESYNTAX : LP_OK;
-}
-
 static int copy_args(struct lp_call *call, const struct lp_call_args *args)
 {
     struct lp_span meta = lp_member(args->params, LP_SPAN("_meta"));
@@ -100,7 +85,8 @@ int lp_calls_start(
     struct lp_client *client, const struct lp_call_args *args, bool is_opening, lp_id *ret_call)
 {
     lp_id id;
-    int err = check_params(args->params);
+    bool is_fine = !args->params.len || lp_json_is_object(args->params);
+    int err = is_fine ? LP_OK : LP_ESYNTAX;
     struct lp_call *call = err ? NULL : lp_slab_new(&client->calls, &id);
     if (!call)
         return err ? err : LP_ELIMIT;

@@ -215,6 +215,13 @@ static const struct lp_fix ANSWER[] = {
         "limpet probe http://127.0.0.1:3000/mcp    # on the server's own machine\n"},
 };
 
+static const struct lp_fix STATE[] = {
+    [LP_FRONT_CODE] = {"seal request states with a key that all replicas have, not with one that "
+                       "each process makes when it starts; or put nothing into the state that "
+                       "only one process knows",
+        NULL},
+};
+
 static const struct lp_fix LOGIN[] = {
     [LP_FRONT_GATEWAY] = {"probe as somebody who may come in",
         "limpet probe --bearer @token-file URL\n"},
@@ -264,6 +271,7 @@ static const struct {
     ROW(PIN_SSE),
     ROW(DOWN),
     ROW(ALL_METHODS),
+    ROW(STATE),
     ROW(REST),
     ROW(STREAM),
     ROW(QUIET),
@@ -352,7 +360,8 @@ enum lp_front lp_front_of(const struct lp_seen *seen)
 enum lp_front lp_fix_front(const struct lp_verdict *verdict, const struct lp_seen *seen)
 {
     enum lp_front seen_front = lp_front_of(seen);
-    bool is_code_first = verdict->remedy == LP_REMEDY_STATUS || verdict->remedy == LP_REMEDY_GET ||
+    bool is_code_first = verdict->remedy == LP_REMEDY_STATUS ||
+        verdict->remedy == LP_REMEDY_STATE || verdict->remedy == LP_REMEDY_GET ||
         (verdict->remedy == LP_REMEDY_CORS && seen_front == LP_FRONT_GATEWAY);
     if (is_code_first)
         return LP_FRONT_CODE;

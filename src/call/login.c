@@ -105,15 +105,21 @@ static void take_first(void *ctx, struct lp_span element)
         first->is_found = read_url(element, first->url);
 }
 
+/* Raw; empty when no metadata came. */
+static struct lp_span servers_of(const struct lp_login *login)
+{
+    struct lp_span text = lp_buf_span(&login->metadata);
+    bool is_document = login->metadata_status == 200 && lp_json_is_object(text);
+    return is_document ? lp_member(text, LP_SPAN("authorization_servers")) : LP_SPAN("");
+}
+
 static void finish(struct lp_login *login)
 {
     struct lp_client *client = login->client;
     struct lp_call *call = lp_call_get(client, login->call);
     struct first server = {0};
-    struct lp_span list =
-        lp_member(lp_buf_span(&login->metadata), LP_SPAN("authorization_servers"));
-    if (login->metadata_status == 200 && lp_span_starts(list, LP_SPAN("[")) &&
-        is_for_us(login, lp_buf_span(&login->metadata)))
+    struct lp_span list = servers_of(login);
+    if (lp_span_starts(list, LP_SPAN("[")) && is_for_us(login, lp_buf_span(&login->metadata)))
         lp_elements(list, take_first, &server);
     const char *what = login->status == 403 ? "The server refuses these credentials (HTTP 403)."
         : login->had_credentials            ? "The server does not accept this token (HTTP 401)."
@@ -244,12 +250,9 @@ static void on_body(void *ctx, lp_id fetch, struct lp_span bytes)
 static void on_end(void *ctx, lp_id fetch, bool whole)
 {
     struct lp_login *login = ctx;
-    struct lp_span text = lp_buf_span(&login->metadata);
     (void)fetch;
     (void)whole;
-    bool is_it =
-        login->metadata_status == 200 && lp_member(text, LP_SPAN("authorization_servers")).len;
-    if (is_it)
+    if (servers_of(login).len)
         finish(login);
     else
         ask_next(login);

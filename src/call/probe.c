@@ -31,6 +31,7 @@ static const double FIRST_SHARE = 0.25;
 static const double ROWS_SHARE = 0.55;
 static const double ARMS_SHARE = 0.75;
 static const double MORE_SHARE = 0.82;
+static const double STEPS_SHARE = 0.87;
 static const double STREAMS_SHARE = 0.92;
 
 static void enter(struct lp_probe *probe, enum lp_probe_phase phase);
@@ -293,6 +294,7 @@ static void tell(const struct lp_probe *probe)
         [LP_PROBE_ROWS] = "sessions, a new connection for each call",
         [LP_PROBE_ARMS] = "kept connections, cookies, other addresses",
         [LP_PROBE_MORE] = "more sessions, to be sure",
+        [LP_PROBE_STEPS] = "calls in two steps",
         [LP_PROBE_STREAMS] = "event streams",
         [LP_PROBE_ENDINGS] = "deleting sessions",
         [LP_PROBE_REST] = "resting"};
@@ -329,6 +331,10 @@ static void begin_phase(struct lp_probe *probe)
     case LP_PROBE_MORE:
         set_share(probe, MORE_SHARE);
         (void)plan_more(probe);
+        break;
+    case LP_PROBE_STEPS:
+        set_share(probe, STEPS_SHARE);
+        lp_probe_steps_begin(probe);
         break;
     case LP_PROBE_STREAMS:
         set_share(probe, STREAMS_SHARE);

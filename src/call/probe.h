@@ -2,10 +2,11 @@
  * connections, with and without cookies, by other methods and from other addresses, and notes what
  * comes (call/seen.h). What it means is call/verdict.h's.
  *
- *   DISCOVER -> QUESTIONS -> FIRST -> ROWS -> ARMS -> MORE -> STREAMS -> ENDINGS -> REST -> over
+ *   DISCOVER -> QUESTIONS -> FIRST -> ROWS -> ARMS -> MORE -> STEPS -> STREAMS -> ENDINGS -> REST
  *
  * Only `ping`, `initialize`, `server/discover` and GET are asked for: nothing of the server's own
- * is called. Every session that it opened is deleted again, as far as DELETE reaches it. */
+ * is called, but for a tool that the user names (STEPS). Every session that it opened is deleted
+ * again, as far as DELETE reaches it. */
 #ifndef LP_CALL_PROBE_H
 #define LP_CALL_PROBE_H
 
@@ -26,7 +27,9 @@ struct lp_probe_args {
     uint32_t sessions; /* 1 to LP_PROBE_SESSIONS_MAX */
     uint32_t calls;    /* 1 to LP_SEEN_CALLS_MAX */
     uint32_t rest_s;   /* how long quiet streams and idle sessions are watched; 0: not at all */
-    bool has_jar;      /* judge for clients that keep cookies */
+    struct lp_span step_tool;      /* a tool to call in two steps; empty: none is called */
+    struct lp_span step_arguments; /* raw JSON object; empty: {}. Both must outlive it */
+    bool has_jar;                  /* judge for clients that keep cookies */
     uint32_t source_count;
     struct lp_span sources[LP_PROBE_SOURCES_MAX]; /* other addresses of ours; must outlive it */
     /* What is going on, in a few words, and how much of it is done; may be NULL. */

@@ -230,6 +230,22 @@ static void put_rest(struct object *o, const struct lp_seen_idle *idle)
     end(o, "}");
 }
 
+static void put_steps(struct object *o, const struct lp_seen_steps *steps)
+{
+    if (!steps->asked) {
+        key(o, "two_step");
+        put(o, LP_SPAN("null"));
+        return;
+    }
+    begin(o, "two_step", "{");
+    number(o, "begun", steps->begun);
+    number(o, "fine", steps->fine);
+    number(o, "lost", steps->lost);
+    number(o, "faults", steps->faults);
+    text(o, "words", steps->words[0] ? steps->words : NULL);
+    end(o, "}");
+}
+
 static void put_one_fix(
     struct object *o, const char *name, const struct lp_report *r, struct lp_fix fix)
 {
@@ -353,6 +369,7 @@ int lp_report_json(const struct lp_report *report, struct lp_buf *out)
     put_cookie(&o, report);
     put_protocol(&o, report);
     put_rest(&o, &report->seen->idle);
+    put_steps(&o, &report->seen->steps);
     text(&o, "failure", report->seen->failure[0] ? report->seen->failure : NULL);
     put_faults(&o, report->seen);
     put_login(&o, report->seen);

@@ -52,19 +52,12 @@ void lp_probe_login_note(struct lp_probe *probe, struct lp_span challenge)
 
 /* --- the addresses --- */
 
-static bool is_json(struct lp_span text)
-{
-    struct lp_json json;
-    lp_json_init(&json, NULL, NULL);
-    return !lp_json_feed(&json, text) && !lp_json_finish(&json);
-}
-
 static void take_document(struct lp_probe *probe, struct lp_span document)
 {
     struct lp_seen *seen = &probe->seen;
     const struct lp_target *target = lp_fetcher_target(probe->args.fetcher);
     struct lp_span token =
-        is_json(document) ? lp_member(document, LP_SPAN("resource")) : LP_SPAN("");
+        lp_json_is_object(document) ? lp_member(document, LP_SPAN("resource")) : LP_SPAN("");
     size_t len = 0;
     char resource[LP_SEEN_TEXT_MAX * 2];
     bool is_string = token.len && token.ptr[0] == '"';

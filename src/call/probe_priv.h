@@ -1,5 +1,6 @@
 /* Inside the probe: its phases (probe.c), single questions (probe_question.c), the sessions of
- * Streamable HTTP (probe_session.c), those of old SSE (probe_sse.c), the long test (probe_rest.c),
+ * Streamable HTTP (probe_session.c), those of old SSE (probe_sse.c), calls in two steps
+ * (probe_steps.c), the long test (probe_rest.c),
  * and how answers are noted (probe_note.c).
  */
 #ifndef LP_CALL_PROBE_PRIV_H
@@ -27,6 +28,7 @@ enum lp_probe_phase {
     LP_PROBE_ROWS,
     LP_PROBE_ARMS,
     LP_PROBE_MORE,
+    LP_PROBE_STEPS, /* a tool that wants an input, when the user named one */
     LP_PROBE_STREAMS,
     LP_PROBE_ENDINGS,
     LP_PROBE_REST,
@@ -192,6 +194,11 @@ struct lp_ask_args lp_probe_session_args(struct lp_probe_session *session);
 void lp_probe_login_note(struct lp_probe *probe, struct lp_span challenge);
 /* Asks where a client would look for metadata. */
 void lp_probe_login_begin(struct lp_probe *probe);
+
+/* --- probe_steps.c --- */
+
+/* Calls the tool that was named, in two steps, again and again. */
+void lp_probe_steps_begin(struct lp_probe *probe);
 
 /* --- probe_rest.c --- */
 

@@ -237,6 +237,18 @@ static void put_methods(struct page *page, const struct lp_seen *seen)
         put_tally(page, "old SSE beside it", &seen->sse);
 }
 
+static void put_steps(struct page *page, const struct lp_seen_steps *steps)
+{
+    uint32_t seconds = steps->fine + steps->lost;
+    if (seconds)
+        line(page, "two-step calls", "%u of %u second steps were taken (%u %%)", steps->fine,
+            seconds, (unsigned)((200.0 * steps->fine / seconds + 1) / 2));
+    else if (steps->asked)
+        line(page, "two-step calls", "none");
+    if (steps->words[0])
+        line(page, "", "%s", steps->words);
+}
+
 static void put_server(struct page *page, const struct lp_seen *seen)
 {
     if (seen->legacy[0] || seen->modern[0])
@@ -266,6 +278,7 @@ static void put_figures(struct page *page, const struct lp_report *r)
     line(page, "affinity", "%s", affinity ? affinity : "not known");
     put_cookies(page, r->seen);
     put_methods(page, r->seen);
+    put_steps(page, &r->seen->steps);
     put_server(page, r->seen);
 }
 

@@ -206,14 +206,12 @@ static void wake(struct sse *s, uint64_t after_us)
 static void on_event(void *ctx, const struct lp_sse_event *event)
 {
     struct sse *s = ctx;
-    struct lp_json json;
     if (lp_span_eq(event->type, LP_SPAN("endpoint"))) {
         if (!s->url[0] && take_endpoint(s, event->data))
             wake(s, 0);
         return;
     }
-    lp_json_init(&json, NULL, NULL);
-    if (!event->has_data || lp_json_feed(&json, event->data) || lp_json_finish(&json))
+    if (!event->has_data || !lp_json_is_whole(event->data))
         return;
     take_answer(s, event->data);
     if (s->count && s->home == s->count && !s->waiting)

@@ -92,6 +92,16 @@ struct lp_seen_idle {
     uint32_t dead_s;                    /* shortest rest after which one did not; 0: none */
 };
 
+/* Calls of two steps: the first hands out a state, which the second brings back. */
+struct lp_seen_steps {
+    uint32_t asked; /* first steps */
+    uint32_t begun; /* of them got a state */
+    uint32_t fine;  /* second steps that were carried out */
+    uint32_t lost;  /* second steps that were refused */
+    uint32_t faults;
+    char words[LP_SEEN_TEXT_MAX * 2]; /* of the first refusal, or why there is no second step */
+};
+
 /* Requests that failed alike. */
 struct lp_seen_fault {
     uint16_t status; /* 0: no answer came */
@@ -151,6 +161,7 @@ struct lp_seen {
     uint32_t hop_count;
     char hops[LP_SEEN_HOPS_MAX][LP_SEEN_TEXT_MAX]; /* "Via: ...", "Server: ..." */
     struct lp_seen_idle idle;
+    struct lp_seen_steps steps;
     bool is_cut_short; /* the time was over before everything was asked */
     uint32_t took_ms;
 };

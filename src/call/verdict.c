@@ -221,6 +221,12 @@ static bool holds_delete_elsewhere(const struct sums *s)
     return goes_elsewhere(s, &s->seen->deletes, s->seen->undead);
 }
 
+static bool holds_state_not_shared(const struct sums *s)
+{
+    const struct lp_seen_steps *steps = &s->seen->steps;
+    return steps->lost >= 2 && steps->lost * 10 >= steps->fine + steps->lost;
+}
+
 /* --- the rest --- */
 
 static bool holds_idle_loss(const struct sums *s)

@@ -49,6 +49,9 @@
         "POST reaches the session's replica, GET goes elsewhere")                                  \
     X(delete_elsewhere, BROKEN, UNKNOWN, ALL_METHODS,                                              \
         "POST reaches the session's replica, DELETE goes elsewhere: sessions are left behind")     \
+    X(state_not_shared, BROKEN, UNKNOWN, STATE,                                                    \
+        "continuation state not shared between replicas: what one of them began, another "         \
+        "refuses to go on with")                                                                   \
     /* sessions hold, something else is wrong */                                                   \
     X(idle_loss, BROKEN, UNKNOWN, REST, "the session is lost after a rest")                        \
     X(buffered, BROKEN, UNKNOWN, STREAM, "event streams are held back on the way")                 \
@@ -103,6 +106,7 @@ enum lp_remedy {
     LP_REMEDY_PIN_SSE,
     LP_REMEDY_DOWN,
     LP_REMEDY_ALL_METHODS,
+    LP_REMEDY_STATE,
     LP_REMEDY_REST,
     LP_REMEDY_STREAM,
     LP_REMEDY_QUIET,

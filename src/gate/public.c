@@ -135,9 +135,7 @@ int lp_public_challenge(struct lp_buf *out, struct lp_span challenge, struct lp_
 
 int lp_public_document(struct lp_buf *out, struct lp_span document, struct lp_span url)
 {
-    struct lp_json json;
-    lp_json_init(&json, NULL, NULL);
-    if (lp_json_feed(&json, document) || lp_json_finish(&json))
+    if (!lp_json_is_object(document))
         return LP_ESYNTAX;
     struct lp_span value = lp_member(document, LP_SPAN("resource"));
     if (!value.len)

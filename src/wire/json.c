@@ -382,3 +382,18 @@ int lp_json_finish(struct lp_json *j)
         j->verdict = LP_ESYNTAX;
     return j->verdict;
 }
+
+bool lp_json_is_whole(struct lp_span text)
+{
+    struct lp_json json;
+    lp_json_init(&json, NULL, NULL);
+    return !lp_json_feed(&json, text) && !lp_json_finish(&json);
+}
+
+bool lp_json_is_object(struct lp_span text)
+{
+    size_t first = 0;
+    while (first < text.len && strchr(" \t\r\n", text.ptr[first]))
+        first++;
+    return first < text.len && text.ptr[first] == '{' && lp_json_is_whole(text);
+}

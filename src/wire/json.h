@@ -71,6 +71,10 @@ LP_MUST int lp_json_feed(struct lp_json *j, struct lp_span in);
 /* The input is complete. LP_ESYNTAX when no whole value was seen. */
 LP_MUST int lp_json_finish(struct lp_json *j);
 
+/* Whether `text` is one JSON value and nothing else; whether that is an object. */
+bool lp_json_is_whole(struct lp_span text);
+bool lp_json_is_object(struct lp_span text);
+
 /* Decodes a string token (quotes included) into `room`; *ret_len is its length in UTF-8. Lone
  * surrogates become U+FFFD. LP_ETOO_LONG when `room` is too small. The token must have passed the
  * reader. */

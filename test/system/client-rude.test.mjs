@@ -34,6 +34,7 @@ const shell = (line, url) => new Promise(resolve => {
 
 suite('inputs and outputs', () => {
   const OPEN = JSON.stringify(INITIALIZE);
+  const HELD = `(exec 2>&-; echo '${OPEN}'; exec sleep 30)`; // an input that does not end
   // The leak sanitizer wants files of its own at the end.
   const FEW = 'export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"; ulimit -n 6;';
 
@@ -60,9 +61,9 @@ suite('inputs and outputs', () => {
     ['probe with a closed output', '$L probe --sessions 1 --calls 1 $F $U >&-', 2,
       /^limpet: the output could not be written$/m],
     ['inspect with a closed error output', '$L inspect $F $U call x 2>&-', 0, /^$/],
-    ['connect into a full disk', `$L connect $F $U < <(exec 2>&-; echo '${OPEN}'; exec sleep 30) >/dev/full`, 1,
+    ['connect into a full disk', `$L connect $F $U < <${HELD} >/dev/full`, 1,
       /the standard input or output has failed: it is closed, or no stream, or its disk is full/],
-    ['connect with a closed output', `$L connect $F $U < <(exec 2>&-; echo '${OPEN}'; exec sleep 30) >&-`, 1,
+    ['connect with a closed output', `$L connect $F $U < <${HELD} >&-`, 1,
       /the standard input or output has failed/],
     ['connect with a folder as its input', '$L connect $F $U </', 1,
       /the standard input or output has failed/],

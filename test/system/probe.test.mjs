@@ -11,7 +11,7 @@ import { folder, gateway } from './lib/gateway.mjs';
 import { freePort } from './lib/ports.mjs';
 import { LIMPET, run, start } from './lib/proc.mjs';
 import { everything, everythingSse, modernOnly } from './lib/replicas.mjs';
-import { tinies, tiny } from './lib/tiny.mjs';
+import { tiny } from './lib/tiny.mjs';
 import { Authority, tlsFront } from './lib/tls.mjs';
 
 const RUNS = Number(process.env.LIMPET_PROBE_RUNS ?? 5);
@@ -209,8 +209,7 @@ test("the demo's round robin is broken, its gateway healthy", async t => {
 
 suite('servers without sessions', () => {
   test('a stateless one', async t => {
-    const replicas = await tinies(t, 3, { mintsIds: false });
-    const url = await haproxy(t, replicas.map(r => `127.0.0.1:${r.port}`),
+    const url = await haproxy(t, await limpetReplicas(t, 3, ['--session', 'stateless']),
       { backend: 'balance roundrobin' });
     is(await probe(url), 'healthy', 'stateless', 'not-needed');
   });
@@ -220,6 +219,43 @@ suite('servers without sessions', () => {
     const seen = await probe(replica.url);
     is(seen, 'healthy', 'stateless', 'not-needed');
     assert.match(seen.revisions_without_sessions, /2026-07-28/);
+  });
+});
+
+suite('calls in two steps (MOD-04)', () => {
+  const front = async (t, env) => haproxy(t,
+    (await modernOnly(t, 3, env)).map(r => `127.0.0.1:${r.port}`), { backend: 'balance random(1)' });
+
+  test('each replica has a key of its own: about a third of the second steps is taken', async t => {
+    const url = await front(t);
+    const seen = await probe(url, '--two-step', 'confirm');
+    is(seen, 'broken', 'state-not-shared', 'not-needed');
+    const { begun, fine, lost } = seen.two_step;
+    assert.equal(begun, 30);
+    assert.equal(fine + lost, 30);
+    assert.ok(fine >= 1 && fine <= 22, `${fine} of 30`);
+    assert.match(seen.fix, /seal request states with a key that all replicas have/);
+    const page = await limpet(['--two-step', 'confirm {}', url]);
+    assert.match(page.stdout, /BROKEN: continuation state not shared between replicas/);
+    assert.match(page.stdout, /two-step calls +\d+ of 30 second steps were taken \(\d+ %\)/);
+  });
+
+  test('all have the same key; nothing is called unless it is named', async t => {
+    const url = await front(t, { STATE_KEY: 'k'.repeat(32) });
+    const seen = await probe(url, '--two-step', 'confirm');
+    is(seen, 'healthy', 'stateless', 'not-needed');
+    assert.deepEqual(seen.two_step, { begun: 30, fine: 30, lost: 0, faults: 0, words: null });
+    assert.equal((await probe(url)).two_step, null);
+    assert.equal((await probe(url, '--two-step', 'whoami')).two_step.words,
+      'the tool asked for no input');
+  });
+
+  test('what is no tool and no object', async () => {
+    for (const words of ['', ' {}', 'x [1]', 'x {', 'é']) {
+      const { code, stderr } = await limpet(['--two-step', words, 'http://127.0.0.1:1/mcp']);
+      assert.equal(code, 64);
+      assert.match(stderr, /--two-step takes a tool's name/);
+    }
   });
 });
 
@@ -464,23 +500,10 @@ suite('no endpoint', () => {
 });
 
 test('the table of answers: 409, DELETE without Allow (STA-13)', async t => {
-  const sessions = new Set();
-  const url = await serve(t, (request, response, body) => {
-    const json = body ? JSON.parse(body) : {};
-    const id = request.headers['mcp-session-id'];
-    const send = (status, headers, text = '') => response.writeHead(status, headers).end(text);
-    const result = { jsonrpc: '2.0', id: json.id, result: { protocolVersion: '2025-11-25' } };
-    if (json.method === 'initialize') {
-      sessions.add(String(sessions.size));
-      return send(200, { 'content-type': 'application/json',
-        'mcp-session-id': String(sessions.size - 1) }, JSON.stringify(result));
-    }
-    if (request.method === 'DELETE') return send(405, {});
-    if (request.method === 'GET') return send(405, { allow: 'POST' });
-    if (!sessions.has(id)) return send(409, {});
-    return json.id === undefined ? send(202, {}) : send(200,
-      { 'content-type': 'application/json' }, JSON.stringify(result));
-  });
+  const [at] = await limpetReplicas(t, 1);
+  const url = await haproxy(t, [at], { frontend: `http-request return status 405 if { method DELETE }
+  http-request return status 405 hdr Allow POST if METH_GET
+  http-response set-status 409 if { status 400 } or { status 404 }` });
   const seen = await probe(url);
   is(seen, 'broken', 'unknown-status', 'not-needed');
   const right = Object.fromEntries(seen.answers.map(row => [row.question, row.right]));

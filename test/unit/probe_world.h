@@ -58,6 +58,9 @@ struct world {
     bool has_sse_beside, has_foreign_endpoint, says_nonsense;
     bool gives_orphans;          /* a session for what was no initialize */
     bool has_no_sources;         /* the machine has no other address */
+    bool shares_states;          /* a second step goes on at any replica */
+    bool asks_nothing;           /* its tool wants no input */
+    bool steps_fail;             /* ... or a 5xx is all that comes of it */
     bool beats;                  /* something is sent on a quiet stream */
     bool answers_first, errors;  /* old SSE: before the POST is answered; with an error */
     const char *url;             /* NULL: the usual one */
@@ -375,6 +378,40 @@ static inline void serve_old(struct world *w, const struct request *r, uint32_t 
         answer(w, r->conn, "404 Not Found", "", "no such path");
 }
 
+/* --- calls in two steps: the state tells which replica made it --- */
+
+static inline void serve_step(
+    struct world *w, const struct request *r, uint32_t at, const char *text)
+{
+    char body[1024];
+    const char *state = strstr(text, "\"requestState\":\"at-");
+    bool is_taken = state && (w->shares_states || (uint32_t)atoi(state + 19) == at);
+    if (state) {
+        assert_non_null(strstr(text,
+            "\"inputResponses\":{\"a\":{\"action\":\"decline\"},"
+            "\"b\":{\"roots\":[]},\"c\":{\"role\":\"assistant\""));
+        assert_non_null(strstr(text, "Mcp-Name: t\r\n"));
+    }
+    if (w->steps_fail) {
+        answer(w, r->conn, "503 Service Unavailable", "", "");
+        return;
+    }
+    if (state && !is_taken) {
+        answer(w, r->conn, "400 Bad Request", JSON, ERROR("-32602", "the state is not valid"));
+        return;
+    }
+    snprintf(body, sizeof body,
+        "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"resultType\":\"input_required\","
+        "\"requestState\":"
+        "\"at-%u\",\"inputRequests\":{\"a\":{\"method\":\"elicitation/create\"},\"b\":{\"method\":"
+        "\"roots/list\"},\"c\":{\"method\":\"sampling/createMessage\"}}}}",
+        r->id, at);
+    if (is_taken || w->asks_nothing)
+        snprintf(body, sizeof body,
+            "{\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"resultType\":\"complete\"}}", r->id);
+    answer(w, r->conn, "200 OK", JSON, body);
+}
+
 /* --- Streamable HTTP --- */
 
 static inline bool is_method(const struct request *r, const char *name)
@@ -421,6 +458,8 @@ static inline void serve(struct world *w, lp_id conn, const char *text)
         answer(w, conn, "503 Service Unavailable", "", "try again");
     else if (w->is_old_sse || (w->has_sse_beside && strncmp(r.target, "/mcp", 4) != 0))
         serve_old(w, &r, at);
+    else if (is_method(&r, "tools/call"))
+        serve_step(w, &r, at, text);
     else if (w->is_modern)
         is_method(&r, "server/discover") ? give_result(w, &r)
                                          : answer(w, conn, "405 Method Not Allowed", "", "");

@@ -67,6 +67,46 @@ static void test_affinity(void **state)
     EXPECT(stateless, NOT_NEEDED, .law = RANDOM, .replicas = 3, .is_modern = true);
 }
 
+static struct lp_seen_steps steps_of(const struct world *deployment, enum lp_situation situation)
+{
+    struct lp_probe_args args = {
+        .step_tool = LP_SPAN("t"), .step_arguments = LP_SPAN(" {\"x\":1}")};
+    struct world *w = probe_world(deployment, args);
+    struct lp_verdict verdict = judged(w);
+    struct lp_seen_steps steps = lp_probe_seen(w->probe)->steps;
+    assert_string_equal(
+        lp_situation_info(verdict.situation)->name, lp_situation_info(situation)->name);
+    check_report(w, &verdict);
+    world_free(w);
+    return steps;
+}
+
+/* MOD-04: a state that only the replica knows which made it. */
+static void test_calls_in_two_steps(void **state)
+{
+    (void)state;
+    static const struct world APART = {.law = RANDOM, .replicas = 3, .is_modern = true};
+    static const struct world TURNS = {.law = ROTATION, .replicas = 2, .is_modern = true};
+    static const struct world SHARED = {
+        .law = RANDOM, .replicas = 3, .is_modern = true, .shares_states = true};
+    static const struct world PLAIN = {.law = ONE, .is_modern = true, .asks_nothing = true};
+    static const struct world BUSY = {.law = ONE, .is_modern = true, .steps_fail = true};
+    static const struct world LEGACY = {.law = ONE};
+    struct lp_seen_steps steps = steps_of(&APART, LP_SITUATION_state_not_shared);
+    assert_true(steps.begun == 30 && steps.fine + steps.lost == 30);
+    assert_true(steps.fine >= 3 && steps.fine <= 18); /* about a third */
+    assert_string_equal(steps.words, "the state is not valid");
+    assert_true(steps_of(&TURNS, LP_SITUATION_state_not_shared).lost >= 2);
+    steps = steps_of(&SHARED, LP_SITUATION_stateless);
+    assert_true(steps.fine == 30 && !steps.lost && !steps.words[0]);
+    steps = steps_of(&PLAIN, LP_SITUATION_stateless);
+    assert_true(steps.asked >= 1 && steps.asked <= 5 && !steps.begun);
+    assert_string_equal(steps.words, "the tool asked for no input");
+    steps = steps_of(&BUSY, LP_SITUATION_stateless);
+    assert_true(steps.faults == 30 && !steps.begun);
+    assert_int_equal(steps_of(&LEGACY, LP_SITUATION_one_process).asked, 0);
+}
+
 static void test_cookies(void **state)
 {
     (void)state;
@@ -411,6 +451,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_affinity),
+        cmocka_unit_test(test_calls_in_two_steps),
         cmocka_unit_test(test_cookies),
         cmocka_unit_test(test_ways),
         cmocka_unit_test(test_id_lost_inward),

@@ -42,6 +42,7 @@ static const struct world WORLDS[] = {
     {.law = RANDOM, .replicas = 2, .is_old_sse = true},
     {.law = ONE, .is_modern = true},
     {.law = ONE, .cut_us = 2000000},
+    {.law = RANDOM, .replicas = 2, .is_modern = true},
 };
 enum { WORLD_COUNT = sizeof WORLDS / sizeof *WORLDS };
 
@@ -49,6 +50,8 @@ enum { WORLD_COUNT = sizeof WORLDS / sizeof *WORLDS };
 static uint64_t run(uint32_t i, uint64_t at, bool goes_on)
 {
     struct lp_probe_args args = {.sessions = 4, .calls = 3, .rest_s = i == 4 ? 3 : 0};
+    if (i == 5)
+        args.step_tool = LP_SPAN("t");
     struct lp_buf out;
     struct lp_verdict verdict;
     struct world *w = world_new(&WORLDS[i]);

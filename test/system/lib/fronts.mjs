@@ -7,11 +7,11 @@ import { freePort } from './ports.mjs';
 import { LIMPET, start } from './proc.mjs';
 
 // `limpet replica`, `count` times; their addresses as "127.0.0.1:PORT".
-export async function limpetReplicas(t, count) {
+export async function limpetReplicas(t, count, flags = []) {
   return Promise.all(Array.from({ length: count }, async (_, i) => {
     const port = await freePort();
     const proc = start(t, `replica ${i}`, LIMPET,
-      ['replica', '--listen', `127.0.0.1:${port}`, '--name', `R${i}`]);
+      ['replica', '--listen', `127.0.0.1:${port}`, '--name', `R${i}`, ...flags]);
     await proc.listening(port);
     return `127.0.0.1:${port}`;
   }));

@@ -36,7 +36,8 @@ export const everything = (t, count) => fleet(t, count, [EVERYTHING, 'streamable
 export const everythingSse = (t, count) => fleet(t, count, [EVERYTHING, 'sse']);
 export const conf = (t, count, env) =>
   fleet(t, count, [path.join(OWN, 'conf-server.mjs')], { env });
-export const modernOnly = (t, count) => fleet(t, count, [path.join(OWN, 'modern.mjs')]);
+export const modernOnly = (t, count, env) =>
+  fleet(t, count, [path.join(OWN, 'modern.mjs')], { env });
 export const oldSse = (t, count, env) =>
   fleet(t, count, [path.join(OWN, 'old-sse-server.mjs')], { env });
 

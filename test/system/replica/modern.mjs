@@ -1,9 +1,12 @@
 // The part of a replica that speaks 2026-07-28: no sessions, any replica will do (v2 SDK).
 //   PORT, NAME as in conf-server.mjs when run alone; tools: whoami, échø (a name outside ASCII),
-//   and shop (its argument `sku` is mirrored in the header Mcp-Param-Sku).
+//   shop (its argument `sku` is mirrored in the header Mcp-Param-Sku), and confirm, which asks first:
+//   its state is sealed with STATE_KEY, or a key of this process.
 // GET /seen tells what reached it, headers included.
 import http from 'node:http';
-import { createMcpHandler, Server } from '@modelcontextprotocol/server';
+import { randomBytes } from 'node:crypto';
+import { createMcpHandler, createRequestStateCodec, inputRequired, Server } from
+  '@modelcontextprotocol/server';
 import { toNodeHandler } from '@modelcontextprotocol/node';
 
 const TOOLS = [
@@ -11,13 +14,24 @@ const TOOLS = [
   { name: 'échø', inputSchema: { type: 'object', properties: {} } },
   { name: 'shop', inputSchema: { type: 'object',
     properties: { sku: { type: 'string', 'x-mcp-header': 'Sku' } } } },
+  { name: 'confirm', inputSchema: { type: 'object', properties: {} } },
 ];
 
+async function confirm(codec, { mcpReq }) {
+  if (mcpReq.requestState() !== undefined) return { content: [{ type: 'text', text: 'done' }] };
+  return inputRequired({ requestState: await codec.mint({ step: 1 }), inputRequests: {
+    sure: inputRequired.elicit({ message: 'Sure?',
+      requestedSchema: { type: 'object', properties: { yes: { type: 'boolean' } } } }) } });
+}
+
 export function modernHandler(name) {
+  const codec = createRequestStateCodec({ key: process.env.STATE_KEY ?? randomBytes(32) });
   return toNodeHandler(createMcpHandler(() => {
-    const server = new Server({ name, version: '1' }, { capabilities: { tools: {} } });
+    const server = new Server({ name, version: '1' }, { capabilities: { tools: {} },
+      requestState: { verify: codec.verify } });
     server.setRequestHandler('tools/list', () => ({ tools: TOOLS }));
-    server.setRequestHandler('tools/call', () => ({ content: [{ type: 'text', text: name }] }));
+    server.setRequestHandler('tools/call', ({ params }, ctx) => (params.name === 'confirm'
+      ? confirm(codec, ctx) : { content: [{ type: 'text', text: name }] }));
     return server;
   }));
 }
