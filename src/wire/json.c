@@ -393,7 +393,7 @@ bool lp_json_is_whole(struct lp_span text)
 bool lp_json_is_object(struct lp_span text)
 {
     size_t first = 0;
-    while (first < text.len && strchr(" \t\r\n", text.ptr[first]))
+    while (first < text.len && lp_span_find(LP_SPAN(" \t\r\n"), text.ptr[first]) < 4)
         first++;
     return first < text.len && text.ptr[first] == '{' && lp_json_is_whole(text);
 }
