@@ -107,7 +107,7 @@ suite('what a server offers', () => {
       ['echo', 'whoami', 'counter', 'slow', 'notify']);
     // What a first call makes the server say is not missed.
     for (let i = 0; i < 5; i++) {
-      const told = ok(await inspect([url, 'call', 'notify']));
+      const told = ok(await inspect(['--era', 'legacy', url, 'call', 'notify']));
       assert.match(told.stdout, /^sent 1$/m);
       assert.match(told.stderr, /^notifications\//m);
     }
