@@ -12,15 +12,15 @@ import { folder, keyFile, newKey } from './lib/gateway.mjs';
 import { openEvents, send } from './lib/http.mjs';
 import { freePort } from './lib/ports.mjs';
 import { LIMPET, run } from './lib/proc.mjs';
+import { ask as askFor, assertNotHere, assertOwnerTable, METHODS,
+  UUID } from './lib/owner-table.mjs';
 import { conf, oldSse, urls } from './lib/replicas.mjs';
 import { assertLost, assertRpcError, initialize, post, POST_HEADERS, request, Session, SESSION,
   toolCall } from './lib/rpc.mjs';
 import { fly, limpetReplicas, randomChoice, sidecar, sidecars } from './lib/sidecars.mjs';
 import { tinies, tiny } from './lib/tiny.mjs';
 
-const UUID = '7d6f3c1e-9a51-4a0c-8d7e-0c7c6f1b2a34';
 const COUNT = 12;
-const METHODS = ['POST', 'GET', 'DELETE'];
 const OWNER = ['--ids', 'owner'];
 const REPLAY = [...OWNER, '--replay', 'fly'];
 
@@ -52,17 +52,7 @@ async function hundredSessions(url) {
 }
 
 // A request of each method for a session id.
-function ask(limpet, method, id, headers = {}) {
-  const all = { ...(id !== undefined && { [SESSION]: id }), ...headers };
-  return method === 'POST' ? post(limpet.url, request('q7', 'tools/list'), all)
-    : send(limpet.url, { method, headers: { accept: 'text/event-stream', ...all } });
-}
-
-function assertPlainlyLost(answer, method) {
-  assertLost(answer, method === 'POST' ? 'q7' : null);
-  assert.equal(answer.headers['fly-replay'], undefined);
-  assert.ok(!JSON.stringify(answer.rawHeaders).includes('m2') && !answer.text.includes(UUID));
-}
+const ask = (limpet, method, id, headers) => askFor(limpet.url, method, id, headers);
 
 suite(`${COUNT} replicas, a sidecar each, any of them for any request`, () => {
   test('control: without sidecars the same balancer loses sessions', async t => {
@@ -140,25 +130,16 @@ suite('whole sessions of the official client', () => {
 });
 
 suite('AFF-02 the owner-id table', () => {
-  for (const [mode, flags] of [['forward', OWNER], ['replay', REPLAY]]) {
-    test(`${mode}: what cannot be served is 404, never twice, never echoed`, async t => {
+  for (const [mode, flags, replay] of [['forward', OWNER],
+    ['replay', REPLAY, 'prefer_instance=m2;timeout=5s'],
+    ['strict replay', [...OWNER, '--replay', 'fly-instance'], 'instance=m2']]) {
+    test(`${mode}: all rows; the server sees what is its own`, async t => {
       const local = await tiny(t, 'local');
       const limpet = await sidecar(t, { local: local.url, self: 'm1', flags });
-      const asked = local.requests.length;
-      for (const method of METHODS) {
-        for (const id of [UUID, `m2;x=y.${UUID}`, `${'a'.repeat(33)}.${UUID}`, '.', 'm2.', `.${UUID}`]) {
-          assertPlainlyLost(await ask(limpet, method, id), method);
-        }
-        for (const mark of ['fly-replay-src', 'fly-replay-failed']) {
-          const answer = await ask(limpet, method, `m2.${UUID}`, { [mark]: 'instance=m3' });
-          assertPlainlyLost(answer, method);
-        }
+      await assertOwnerTable(limpet.url, { replay });
+      for (const { headers } of local.requests) {
+        assert.ok([UUID, undefined].includes(headers[SESSION]), `it saw ${headers[SESSION]}`);
       }
-      assert.equal(local.requests.length, asked, 'the server saw none of them');
-      for (const method of METHODS) { /* ours, but its server does not know it */
-        assertPlainlyLost(await ask(limpet, method, `m1.${UUID}`), method);
-      }
-      assert.equal(local.requests.at(-1).headers[SESSION], UUID);
       const session = await Session.open(limpet.url);
       assert.match(session.id, /^m1\.[0-9a-f-]{36}$/);
       assert.equal(await session.tool('whoami'), 'local');
@@ -169,33 +150,18 @@ suite('AFF-02 the owner-id table', () => {
     });
   }
 
-  test('replay: another owner, for each method, and the server never sees it', async t => {
-    const local = await tiny(t);
-    for (const [flags, value] of [[REPLAY, 'prefer_instance=m2;timeout=5s'],
-      [[...OWNER, '--replay', 'fly-instance'], 'instance=m2']]) {
-      const limpet = await sidecar(t, { local: local.url, self: 'm1', flags });
+  test('forward: a peer\'s, for each method, whatever mark a client makes up', async t => {
+    const replicas = await tinies(t, 2);
+    const all = await sidecars(t, urls(replicas), { flags: OWNER });
+    for (const headers of [{}, { 'limpet-hop': `h1.m1.${'A'.repeat(80)}` }]) {
       for (const method of METHODS) {
-        const answer = await ask(limpet, method, `m2.${UUID}`);
-        assert.equal(answer.status, 204);
-        assert.equal(answer.headers['fly-replay'], value);
-        assert.equal(answer.text, '');
+        const session = await Session.open(all[1].url);
+        const answer = await ask(all[0], method, session.id, headers);
+        assert.equal(answer.status, { POST: 200, GET: 405, DELETE: 200 }[method], answer.text);
+        const seen = replicas[1].requests.at(-1);
+        assert.equal(seen.method, method);
+        assert.equal(`m2.${seen.headers[SESSION]}`, session.id);
       }
-    }
-    assert.equal(local.requests.length, 0);
-  });
-
-  test('bytes outside of ASCII, and line ends', async t => {
-    const local = await tiny(t);
-    const limpet = await sidecar(t, { local: local.url, self: 'm1', flags: REPLAY });
-    for (const [id, status] of [['m\u00fc.x', 404], ['m2\r\n x', 400], ['m2\rfly-replay: a.x', 400],
-      ['m2.\0', 400]]) {
-      const socket = net.connect(limpet.port, '127.0.0.1');
-      socket.write(Buffer.from(`GET /mcp HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n` +
-        `Mcp-Session-Id: ${id}\r\n\r\n`, 'utf8'));
-      let text = '';
-      for await (const chunk of socket) text += chunk;
-      assert.match(text, new RegExp(`^HTTP/1.1 ${status} `));
-      assert.ok(!text.toLowerCase().includes('fly-replay') && !text.includes('m2'));
     }
   });
 
@@ -206,7 +172,7 @@ suite('AFF-02 the owner-id table', () => {
     assert.ok(local.sessions.has(session.id), 'the id is the server\'s own');
     assert.equal(await session.tool('count'), 'tiny 1');
     for (const method of METHODS) {
-      assertPlainlyLost(await ask(limpet, method, `m2.${UUID}`), method);
+      assertNotHere(await ask(limpet, method, `m2.${UUID}`), method);
       assert.equal(local.requests.at(-1).headers[SESSION], `m2.${UUID}`);
     }
     await limpet.proc.says(/no owner id/);
@@ -371,6 +337,21 @@ suite('OWN-01 an owner that is gone', () => {
         assert.equal(await session.tool('whoami'), `r${i % 3 + 1}`);
       }
     }
+  });
+
+  test('the platform waits for the owner as long as it is told, then asks another: 404', async t => {
+    const hung = net.createServer(() => {});
+    await new Promise(resolve => hung.listen(0, '127.0.0.1', resolve));
+    t.after(() => hung.close());
+    const [one, two] = await sidecars(t, urls(await tinies(t, 2)), { knows: false, flags: REPLAY });
+    const front = await fly(t, [one, two,
+      { self: 'm9', port: hung.address().port, isOnlyNamed: true }], { second: 100 });
+    const answer = await post(front.url, request('q7', 'ping'), { [SESSION]: `m9.${UUID}` });
+    assertLost(answer, 'q7');
+    assert.ok(answer.ms > 450, `${answer.ms} ms`);
+    assert.equal(front.log.length, 1);
+    const [entry] = front.log;
+    assert.ok(entry.isFallback && !entry.isLoop && entry.id === 'm9' && entry.timeout === 5);
   });
 
   test('the platform falls back to another machine: 404, not a loop', async t => {

@@ -66,11 +66,14 @@ export async function limpetReplicas(t, count) {
 
 // --- balancers ---
 
-function ask(port, request, headers) {
+// `within`: milliseconds until the answer's head must be there; 0: no limit.
+function ask({ host = '127.0.0.1', port }, request, headers, within = 0) {
   return new Promise((resolve, reject) => {
-    const upstream = http.request({ host: '127.0.0.1', port, method: request.method,
-      path: request.url, headers, agent: false }, resolve);
-    upstream.once('error', reject);
+    const upstream = http.request({ host, port, method: request.method, path: request.url, headers,
+      agent: false });
+    const timer = within && setTimeout(() => upstream.destroy(new Error('too late')), within);
+    upstream.once('response', answer => { clearTimeout(timer); resolve(answer); });
+    upstream.once('error', error => { clearTimeout(timer); reject(error); });
     if (request.body) upstream.end(request.body);
     else request.pipe(upstream);
     request.cut = () => upstream.destroy();
@@ -104,7 +107,7 @@ const any = list => list[Math.floor(Math.random() * list.length)];
 // Any target for any request, each on a connection of its own.
 export function randomChoice(t, targets) {
   return listen(t, async (request, response) => {
-    relay(await ask(any(targets).port, request, request.headers), response, () => request.cut());
+    relay(await ask(any(targets), request, request.headers), response, () => request.cut());
   });
 }
 
@@ -120,44 +123,67 @@ function parseReplay(value) {
     timeout: Number.parseInt(fields.timeout ?? '0', 10) };
 }
 
-// fly.io's proxy as far as replay goes: a random machine; an answer with `fly-replay` is not shown
-// but the request sent again, once, to the instance it names, with `fly-replay-src`. Nothing over
-// 1,000,000 bytes is sent again. `prefer_instance` falls back to any other machine, which is told
-// by `fly-replay-failed`. `log` has what was replayed; `extra(request)` adds headers.
-export async function fly(t, machines, { extra = () => ({}) } = {}) {
+// fly.io's proxy as far as replay goes. Each request goes to a random machine. An answer with
+// `fly-replay` is not shown; the request is sent again, once, to the instance it names, with
+// `fly-replay-src`. Nothing over 1,000,000 bytes is sent again. Where a preferred instance is not
+// there, or its answer does not begin within `timeout`, any other machine gets the request, with
+// `fly-replay-failed`; a strict one makes a 502. A second replay is refused.
+//
+// A machine is { self, port }, `isDown` while the platform knows it to be, and `isOnlyNamed` where
+// nothing is sent but what a replay names it for. `log` has what was
+// replayed, `answers` the heads that clients got; `second` is how long a second takes here.
+export async function fly(t, machines, { second = 1000 } = {}) {
   const log = [];
-  const byId = id => machines.find(machine => machine.self === id && !machine.isDown);
-  async function again(request, response, from, value) {
-    const { id, isStrict, timeout } = parseReplay(value);
-    const entry = { from, id, isStrict, timeout, method: request.method };
-    log.push(entry);
-    const to = byId(id);
-    if (!to && isStrict) { response.writeHead(502).end('no such instance'); return; }
-    const target = to ?? any(machines.filter(machine => machine.self !== from && !machine.isDown));
-    const headers = { ...request.headers, 'fly-replay-src': `instance=${from};region=x;t=1` };
-    if (!to) headers['fly-replay-failed'] = 'instance-unavailable';
-    const answer = await ask(target.port, request, headers);
-    entry.to = target.self;
-    if (answer.headers['fly-replay']) {
-      entry.isLoop = true;
-      answer.resume();
-      response.writeHead(502).end('replayed twice');
-      return;
-    }
+  const answers = [];
+  const up = machine => !machine.isDown;
+  const mayServe = machine => up(machine) && !machine.isOnlyNamed;
+  const byId = id => machines.find(machine => machine.self === id && up(machine));
+  function show(answer, request, response) {
+    answers.push({ status: answer.statusCode, headers: answer.headers });
     relay(answer, response, () => request.cut());
+  }
+  function refuse(response, why) { response.writeHead(502).end(why); }
+  async function fallBack(request, entry, headers) {
+    const other = any(machines.filter(machine => machine.self !== entry.id && mayServe(machine)));
+    entry.to = other.self;
+    entry.isFallback = true;
+    return ask(other, request, { ...headers, 'fly-replay-failed': `instance=${entry.id}` });
+  }
+  async function sendAgain(request, entry, headers) {
+    const target = byId(entry.id);
+    if (!target && !entry.isStrict) return fallBack(request, entry, headers);
+    if (!target) throw new Error('no such instance');
+    try {
+      const answer = await ask(target, request, headers, entry.timeout * second);
+      entry.to = target.self;
+      return answer;
+    } catch (error) {
+      if (entry.isStrict) throw error;
+      return fallBack(request, entry, headers);
+    }
+  }
+  async function replay(request, response, from, value) {
+    const entry = { from, method: request.method, ...parseReplay(value) };
+    log.push(entry);
+    const answer = await sendAgain(request, entry,
+      { ...request.headers, 'fly-replay-src': `instance=${from};region=x;t=${Date.now()}` });
+    entry.isLoop = answer.headers['fly-replay'] !== undefined;
+    if (!entry.isLoop) { show(answer, request, response); return; }
+    answer.resume();
+    refuse(response, 'replayed twice');
   }
   const front = await listen(t, async (request, response) => {
     const length = Number(request.headers['content-length'] ?? 0);
     const isLong = length > REPLAY_BODY_MAX || request.headers['transfer-encoding'];
     if (!isLong) request.body = await whole(request);
-    const machine = any(machines.filter(one => !one.isDown));
-    const headers = { ...request.headers, ...extra(request) };
-    const answer = await ask(machine.port, request, headers);
+    const machine = any(machines.filter(mayServe));
+    const answer = await ask(machine, request, request.headers);
     const value = answer.headers['fly-replay'];
-    if (value === undefined) { relay(answer, response, () => request.cut()); return; }
+    if (value === undefined) { show(answer, request, response); return; }
     answer.resume();
-    if (isLong) { log.push({ isTooLong: true }); response.writeHead(502).end('too long'); return; }
-    await again(request, response, machine.self, value);
+    if (!isLong) { await replay(request, response, machine.self, value); return; }
+    log.push({ from: machine.self, isTooLong: true });
+    refuse(response, 'too long to be replayed');
   });
-  return { ...front, log };
+  return { ...front, log, answers };
 }
