@@ -30,6 +30,25 @@ static void fill_replicas(struct sim *w, struct sim_gateway *g, uint32_t server,
     g->servers[server].replica_count = count;
 }
 
+/* Of a sidecar: the replica beside it, then the other sidecars, by their owner ids. */
+static void fill_peers(struct sim *w, struct sim_gateway *g, uint32_t server)
+{
+    struct lp_conf_replica *all = g->replicas[server];
+    struct lp_conf_replica own = all[g->index];
+    uint32_t count = 0;
+    all[count++] = own;
+    for (uint32_t i = 0; i < w->plan.gateways && w->plan.peers == SIM_LISTED; i++)
+        if (i != g->index)
+            all[count++] = (struct lp_conf_replica){.name = lp_span_str(w->replicas[i].name),
+                .address = {.host = lp_span_str(w->gateways[i].host),
+                    .port = 8080,
+                    .authority = lp_span_str(w->gateways[i].host)},
+                .path = own.path,
+                .weight = 1,
+                .is_peer = true};
+    g->servers[server].replica_count = count;
+}
+
 static const struct lp_span HOSTS[] = {{"gate.sim", 8}, {"gate.sim:8080", 13}};
 static const struct lp_span ORIGINS[] = {{"http://page.sim", 15}};
 static const struct lp_span AGENTS[] = {{"Go-http-client/", 15}};
@@ -69,6 +88,8 @@ static void fill_server(struct sim *w, struct sim_gateway *g, uint32_t server, u
         s->lost_dialect_count = 2;
     }
     fill_replicas(w, g, server, removed);
+    if (p->is_sidecars)
+        fill_peers(w, g, server);
 }
 
 static void fill_conf(struct sim *w, struct sim_gateway *g, uint32_t removed)
@@ -76,7 +97,7 @@ static void fill_conf(struct sim *w, struct sim_gateway *g, uint32_t removed)
     g->conf = (struct lp_conf){
         .threads = g->engine_count,
         .servers = g->servers,
-        .server_count = SIM_SERVERS,
+        .server_count = w->plan.servers,
         .access_log = !w->plan.is_quiet,
         .access_format = LP_LOG_TEXT,
         .log_level = w->plan.is_quiet ? LP_LOG_WARN : LP_LOG_INFO,
@@ -84,7 +105,17 @@ static void fill_conf(struct sim *w, struct sim_gateway *g, uint32_t removed)
         .large_bodies_max = 1 << 28,
         .stop_ms = 5000,
         .conn_max = w->plan.conn_max,
+        .is_sidecar = w->plan.is_sidecars,
+        .ids = w->plan.owner_ids ? LP_IDS_OWNER : LP_IDS_SEALED,
     };
+    if (w->plan.is_sidecars)
+        g->conf.self = lp_span_str(w->replicas[g->index].name);
+    g->conf.peers_every_ms = 1000;
+    if (w->plan.peers == SIM_IN_FILE)
+        g->conf.peers_file = LP_SPAN("/etc/peers");
+    else if (w->plan.peers == SIM_BY_NAME)
+        g->conf.peers_dns.address =
+            (struct lp_conf_address){.host = LP_SPAN("all.sim"), .port = 8080};
     for (uint32_t i = 0; i < SIM_SERVERS; i++)
         fill_server(w, g, i, removed);
 }
@@ -131,6 +162,15 @@ static void start_engine(struct sim *w, struct sim_gateway *g, uint32_t number)
     sim_emit(s, &first);
 }
 
+/* A sidecar that comes or goes is to the others as its replica. */
+static void mark_away(struct sim *w, uint32_t index)
+{
+    if (!w->plan.is_sidecars)
+        return;
+    sim_unseen(w, index);
+    sim_trouble(w, index);
+}
+
 void sim_gateway_start(struct sim *w, uint32_t index, uint32_t removed)
 {
     struct sim_gateway *g = &w->gateways[index];
@@ -142,6 +182,8 @@ void sim_gateway_start(struct sim *w, uint32_t index, uint32_t removed)
     fill_conf(w, g, removed);
     for (uint32_t i = 0; i < g->engine_count; i++)
         start_engine(w, g, i);
+    mark_away(w, index);
+    g->start_us = w->now_us;
     sim_say(w, "gateway g%u starts (%u)", index, g->epoch);
 }
 
@@ -186,6 +228,7 @@ void sim_gateway_kill(struct sim *w, uint32_t index)
 {
     struct sim_gateway *g = &w->gateways[index];
     sim_say(w, "gateway g%u is killed", index);
+    mark_away(w, index);
     drop_engines(w, g);
 }
 
@@ -209,6 +252,7 @@ void sim_gateway_stop(struct sim *w, uint32_t index)
     enum { GRACE_US = 4000000 };
     struct sim_gateway *g = &w->gateways[index];
     sim_say(w, "gateway g%u is told to stop", index);
+    mark_away(w, index);
     g->is_stopping = true;
     g->stop_us = w->now_us;
     for (uint32_t i = 0; i < g->engine_count; i++) {

@@ -415,6 +415,15 @@ static void connect_now(struct sim *w, uint64_t id, uint64_t unused)
     if (!c || c->engine_done)
         return;
     struct sim_replica *r = &w->replicas[c->who];
+    if (c->is_bridge) {
+        if (!sim_bridge_open(w, c)) {
+            fail_connect(w, c, LP_EREFUSED);
+            return;
+        }
+        c->is_open = true;
+        sim_emit(c->engine, &(struct lp_event){.kind = LP_EV_CONNECTED, .conn = id});
+        return;
+    }
     if (r->is_black_hole) {
         sim_at(w, c->connect_us, connect_late, id, 0);
         return;
@@ -443,9 +452,13 @@ static int64_t on_connect(struct sim_engine *engine, const struct lp_endpoint *t
         if (lp_span_eq(to->host, host))
             who = i;
     }
-    LP_ASSERT(who != UINT32_MAX); /* an engine connects to what its configuration names */
+    bool is_bridge = who == UINT32_MAX;
+    if (is_bridge)
+        who = sim_bridge_find(w, to->host);
+    LP_ASSERT(who < w->plan.replicas); /* an engine connects to what its configuration names */
     struct sim_conn *c = new_conn(w, engine);
     c->who = who;
+    c->is_bridge = is_bridge;
     c->connect_us = to->timeout_ms * 1000ull;
     sim_at(w, latency(w, c), connect_now, c->id, 0);
     return (int64_t)c->id;
@@ -648,8 +661,10 @@ static int64_t perform(struct sim_engine *engine, const struct lp_action *action
         engine->stopped = true;
         sim_say(w, "g%u/%u has stopped", engine->gateway, engine->number);
         return LP_OK;
-    case LP_ACT_STORE:
     case LP_ACT_LOOK:
+        sim_look(w, engine);
+        return LP_OK;
+    case LP_ACT_STORE:
         break;
     }
     sim_fail(w, "an action that does not exist in this release: %d", (int)action->kind);
@@ -671,7 +686,7 @@ void sim_net_crash_replica(struct sim *w, uint32_t replica)
     uint32_t cursor = 0;
     lp_id id;
     for (struct sim_conn *c; (c = lp_slab_next(&w->conns, &cursor, &id));) {
-        if (c->is_client || c->who != replica || c->peer_done || !c->ops)
+        if (c->is_client || c->is_bridge || c->who != replica || c->peer_done || !c->ops)
             continue;
         sim_replica_fini(c);
         sim_peer_close(w, c, sim_one_in(w, 3) ? SIM_CLOSE : SIM_RESET);
@@ -683,7 +698,9 @@ void sim_net_fini(struct sim *w)
     uint32_t cursor = 0;
     lp_id id;
     for (struct sim_conn *c; (c = lp_slab_next(&w->conns, &cursor, &id));) {
-        if (!c->is_client && !c->peer_done && c->ops)
+        if (c->is_bridge && !c->peer_done && c->ops)
+            sim_bridge_fini(c);
+        else if (!c->is_client && !c->peer_done && c->ops)
             sim_replica_fini(c);
         free_conn(w, c);
     }

@@ -72,7 +72,8 @@ void sim_oracle_reached(struct sim *w, uint32_t number, uint32_t replica, struct
     r->incarnation = w->replicas[replica].incarnation;
     sim_say(w, "#%u %s reaches r%u", number, sim_kind_name(r->kind), replica);
     if (r->session > 0) {
-        w->cover->verdicts[LP_VERDICT_FORWARD]++;
+        bool is_others = w->plan.is_sidecars && r->gateway != replica;
+        w->cover->verdicts[is_others ? LP_VERDICT_FORWARD_PEER : LP_VERDICT_FORWARD]++;
         check_bound(w, number, replica, id);
         if (!r->accepts_any && r->want)
             sim_fail(w, "#%u, a bad request, reaches r%u", number, replica);
@@ -103,6 +104,8 @@ void sim_oracle_runs(struct sim *w, uint32_t number, struct lp_span body)
 
 void sim_oracle_sees(struct sim *w, struct lp_span bytes)
 {
+    if (w->plan.owner_ids)
+        return;
     size_t at = sim_search(bytes, LP_SPAN(SIM_ID_MARK));
     if (at == bytes.len)
         return;
@@ -131,10 +134,26 @@ static bool replica_had_trouble(const struct sim *w, const struct sim_request *r
     return false;
 }
 
+/* The sidecar of that replica. */
+static bool is_away(const struct sim *w, uint32_t replica)
+{
+    return !sim_gateway_is_up(w, replica) || w->gateways[replica].is_stopping;
+}
+
+/* A sidecar that has just started, or whose looks fail, does not know whom it does not know. */
+static bool is_unsettled(const struct sim *w, const struct sim_request *r)
+{
+    return w->plan.peers != SIM_LISTED && r->session > 0 &&
+        (is_recent(w->gateways[r->gateway].start_us, r, UNSEEN_US) ||
+            is_recent(w->look_us, r, UNSEEN_US));
+}
+
 /* Whether a replica that the request needs could not be reached lately. */
 static bool was_unseen(struct sim *w, const struct sim_request *r)
 {
     const struct sim_session *s = sim_session_of(w, r);
+    if (s && w->plan.is_sidecars && is_away(w, s->replica))
+        return true;
     return is_recent(s ? w->replicas[s->replica].unseen_us : w->any_fail_us, r, UNSEEN_US);
 }
 
@@ -198,6 +217,8 @@ static bool is_allowed_error(struct sim *w, const struct sim_request *r)
             w->plan.mints && holds(&r->got, "-32000");
     case 401:
         return w->plan.challenges && !r->has_auth;
+    case 403: /* a mark that was signed before the clock jumped */
+        return w->plan.is_sidecars && is_recent(w->jump_us, r, TROUBLE_US);
     case 404:
         return may_be_lost(w, r);
     case 408: /* said by the replica to a connection that was idle, and taken for an answer */
@@ -205,7 +226,7 @@ static bool is_allowed_error(struct sim *w, const struct sim_request *r)
     case 502:
         return replica_had_trouble(w, r) || r->runs;
     case 503:
-        return was_unseen(w, r) || gateway_had_trouble(w, r) ||
+        return was_unseen(w, r) || gateway_had_trouble(w, r) || is_unsettled(w, r) ||
             is_recent(w->room_us, r, TROUBLE_US) ||
             (r->session <= 0 && is_recent(w->any_fail_us, r, UNSEEN_US));
     case 504:
@@ -374,7 +395,8 @@ static void check_ticket(struct sim *w, uint32_t number)
     if (r->kind == SIM_KIND_sse_open)
         return;
     if (is_opening && r->status == 200) {
-        bool has_one = strncmp(r->got_ticket, LP_TICKET_PREFIX, 4) == 0;
+        const char *prefix = w->plan.owner_ids ? w->replicas[r->gateway].name : LP_TICKET_PREFIX;
+        bool has_one = strncmp(r->got_ticket, prefix, strlen(prefix)) == 0;
         if (has_one != w->plan.mints)
             sim_fail(w, "#%u opened a session, and the client holds \"%s\"", number, r->got_ticket);
         return;
@@ -423,7 +445,8 @@ static void check_answer(struct sim *w, uint32_t number)
         return;
     if (r->want) {
         bool is_challenge = r->status == 401 && w->plan.challenges && !r->has_auth;
-        bool is_stop = r->status == 503 && gateway_had_trouble(w, r);
+        bool is_new = r->kind == SIM_KIND_bad_ticket && w->plan.peers != SIM_LISTED;
+        bool is_stop = r->status == 503 && (gateway_had_trouble(w, r) || is_new);
         if (r->status != r->want && !is_challenge && !is_stop && !is_poor(w))
             sim_fail(w, "#%u gets %u instead of %u: %.*s", number, r->status, r->want,
                 (int)r->got.len, r->got.len ? lp_buf_span(&r->got).ptr : "");
@@ -563,6 +586,7 @@ static uint32_t kept_connections(const struct lp_engine *e)
         for (uint32_t r = 0; r < e->servers[i].fleet.count; r++) {
             const struct lp_replica *replica = &e->servers[i].fleet.replicas[r];
             count += lp_slab_get(&e->links.slab, replica->check_link) != NULL;
+            count += replica->found && lp_slab_get(&e->links.slab, replica->found->question);
             for (uint32_t k = 0; k < replica->pooled_count; k++)
                 count += lp_link_is_idle(&e->links, replica->pooled[k].link);
         }
@@ -600,7 +624,7 @@ static uint32_t sessions_at_home(const struct sim_gateway *g, uint32_t server, u
 /* Every engine counts the sessions of a replica as their homes do. */
 static void check_balance(struct sim *w, const struct sim_gateway *g, const struct sim_engine *s)
 {
-    for (uint32_t i = 0; i < SIM_SERVERS; i++) {
+    for (uint32_t i = 0; i < w->plan.servers; i++) {
         const struct lp_fleet *fleet = &s->engine->servers[i].fleet;
         for (uint32_t r = 0; r < fleet->count; r++) {
             if (fleet->replicas[r].opening)
@@ -614,6 +638,15 @@ static void check_balance(struct sim *w, const struct sim_gateway *g, const stru
     }
 }
 
+/* A sidecar that was away when the faults ended stays so. */
+static bool has_dead_peer(const struct sim *w)
+{
+    bool has_one = false;
+    for (uint32_t i = 0; i < w->plan.gateways && w->plan.is_sidecars; i++)
+        has_one |= is_away(w, i);
+    return has_one;
+}
+
 /* All replicas have been reachable for a while: every engine must have noticed. */
 static void check_view(struct sim *w, const struct sim_engine *s)
 {
@@ -621,7 +654,7 @@ static void check_view(struct sim *w, const struct sim_engine *s)
     const struct lp_engine *e = s->engine;
     uint32_t count = lp_engine_replicas(e, rows, 3);
     bool is_up = true;
-    for (uint32_t i = 0; i < count && i < 3; i++)
+    for (uint32_t i = 0; i < count && i < 3 && !has_dead_peer(w); i++)
         is_up &= lp_span_eq(rows[i].state, LP_SPAN("up"));
     bool should_be = !w->gateways[s->gateway].is_stopping;
     if (should_be && !is_poor(w) && (!is_up || !lp_engine_is_ready(e)))

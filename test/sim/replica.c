@@ -296,6 +296,21 @@ static uint32_t number_in(struct sim *w, const struct lp_head *head)
     return 0;
 }
 
+/* A request passes two sidecars at most, and what they say to each other ends there. */
+static void check_way(struct sim *w, uint32_t number, const struct lp_head *head)
+{
+    uint32_t passed = 0;
+    for (uint32_t i = 0; i < head->field_count; i++) {
+        struct lp_span value = head->fields[i].value;
+        if (head->fields[i].id == LP_FIELD_VIA)
+            passed += sim_search(value, LP_SPAN("limpet-")) < value.len;
+        if (head->fields[i].id == LP_FIELD_LIMPET_HOP)
+            sim_fail(w, "#%u brings a hop mark to its server", number);
+    }
+    if (passed > (w->plan.is_sidecars ? 2 : 1))
+        sim_fail(w, "#%u came through %u sidecars", number, passed);
+}
+
 static void serve_now(struct sim *w, uint64_t id, uint64_t turn)
 {
     struct sim_served *s = served_of(w, id, turn);
@@ -322,6 +337,7 @@ static void on_head(struct sim *w, struct sim_served *s, const struct lp_head *h
     /* What the gateway has given up on is carried out, but not what the client will see. */
     if (s->number && !sim_conn_get(w, s->conn)->engine_done)
         w->requests[s->number].conn = s->conn;
+    check_way(w, s->number, head);
     sim_oracle_reached(w, s->number, s->replica, id);
     decide_what_goes_wrong(w, s);
     bool early = head->body != LP_BODY_NONE && w->plan.fault_in && sim_one_in(w, 60);

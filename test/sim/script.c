@@ -76,6 +76,22 @@ static void put_ballast(struct sim *w, struct sim_request *r)
         put(&r->text, "Authorization: Bearer sim\r\n");
 }
 
+/* What clients make up of the words between sidecars and platforms. */
+static void put_marks(struct sim *w, struct sim_request *r)
+{
+    char line[160];
+    if (!w->plan.is_sidecars || !sim_one_in(w, 8))
+        return;
+    sim_count(w, SIM_FAULT_client_forges_mark);
+    if (sim_one_in(w, 3)) {
+        put(&r->text, "Fly-Replay-Src: instance=m9\r\n");
+        r->may_404 = true; /* it is believed, as "not again" */
+        return;
+    }
+    snprintf(line, sizeof line, "Limpet-Hop: h1.m%u.%080u\r\n", sim_below(w, 4), 0);
+    put(&r->text, line);
+}
+
 static void compose(struct sim *w, uint32_t number, const struct draft *d)
 {
     struct sim_request *r = &w->requests[number];
@@ -94,6 +110,7 @@ static void compose(struct sim *w, uint32_t number, const struct draft *d)
     put(&r->text, r->has_auth ? "Authorization: Bearer sim\r\n" : "");
     put(&r->text, r->is_plain_agent ? "User-Agent: Go-http-client/1.1\r\n" : "User-Agent: sim\r\n");
     put_ballast(w, r);
+    put_marks(w, r);
     if (d->ticket) {
         snprintf(line, sizeof line, "Mcp-Session-Id: %s\r\n", d->ticket);
         put(&r->text, line);
@@ -206,7 +223,7 @@ static uint32_t initialize(struct sim *w, struct sim_client *client, const char 
     uint32_t number =
         sim_request_new(w, client, stale ? SIM_KIND_initialize_stale : SIM_KIND_initialize);
     struct sim_request *r = &w->requests[number];
-    r->server = sim_one_in(w, 3);
+    r->server = sim_one_in(w, 3) && w->plan.servers > 1;
     make_id(w, r, number);
     struct draft d = {.target = PATHS[r->server], .ticket = stale};
     post_rpc(
@@ -350,7 +367,7 @@ static uint32_t without_id(struct sim *w, struct sim_client *client)
     enum sim_kind kind = KINDS[sim_below(w, 3)];
     uint32_t number = sim_request_new(w, client, kind);
     struct sim_request *r = &w->requests[number];
-    r->server = sim_below(w, SIM_SERVERS);
+    r->server = sim_below(w, w->plan.servers);
     bool opens_stream =
         kind == SIM_KIND_no_id_get && !r->server && w->plan.has_sse && w->plan.sse_shares_path;
     struct draft d = {
@@ -372,7 +389,7 @@ static uint32_t modern(struct sim *w, struct sim_client *client)
     uint32_t number = sim_request_new(w, client, SIM_KIND_modern);
     struct sim_request *r = &w->requests[number];
     char params[300];
-    r->server = sim_below(w, SIM_SERVERS);
+    r->server = sim_below(w, w->plan.servers);
     make_id(w, r, number);
     snprintf(params, sizeof params,
         "{\"name\":\"t\xC3\xA9%u\",\"_meta\":{\"io.modelcontextprotocol/"
@@ -436,18 +453,41 @@ static void forge(
     }
 }
 
+/* The same of a readable id: no owner, half of one, one that nobody is. */
+static void forge_readable(struct sim *w, const struct sim_session *s, char room[SIM_TICKET_MAX])
+{
+    const char *rest = strchr(s->ticket, '.');
+    LP_ASSERT(rest);
+    switch (sim_below(w, 4)) {
+    case 0:
+        snprintf(room, SIM_TICKET_MAX, "%s", rest + sim_below(w, 2));
+        break;
+    case 1:
+        snprintf(room, SIM_TICKET_MAX, "%.*s", (int)(rest - s->ticket) + 1, s->ticket);
+        break;
+    case 2:
+        snprintf(room, SIM_TICKET_MAX, "m7%s", rest);
+        break;
+    default:
+        snprintf(room, SIM_TICKET_MAX, "%.2s;x=y%s", s->ticket, rest);
+        break;
+    }
+}
+
 static uint32_t bad_ticket(struct sim *w, struct sim_client *client, int32_t session)
 {
     static const char *const METHODS[] = {"POST", "GET", "DELETE"};
     char ticket[SIM_TICKET_MAX];
-    uint32_t how = sim_below(w, 5);
+    uint32_t how = sim_below(w, w->plan.servers == 1 ? 4 : 5);
     uint32_t number = sim_request_new(w, client, SIM_KIND_bad_ticket);
     struct sim_request *r = &w->requests[number];
     const struct sim_session *s = &w->sessions[session];
     r->want = 404;
-    r->server = how == 4 ? 1 - s->server : s->server;
+    r->server = how == 4 && !w->plan.owner_ids ? 1 - s->server : s->server;
     memcpy(ticket, s->ticket, sizeof ticket);
-    if (how < 4)
+    if (w->plan.owner_ids)
+        forge_readable(w, s, ticket);
+    else if (how < 4)
         forge(w, s, ticket, how);
     struct draft d = {
         .method = METHODS[sim_below(w, 3)], .target = PATHS[r->server], .ticket = ticket};
@@ -512,7 +552,8 @@ static const struct wrong WRONGS[] = {
     {400, "POST", "/other", "application/json", MODERN_HEAD,
         "{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"tools/"
         "call\",\"params\":{\"name\":\"a\"," MODERN_META "}}}"},
-    {400, "POST", "/other", "application/json", MODERN_HEAD,
+    {400, "POST", "/other", "application/json",
+        "MCP-Protocol-Version: 2099-01-01\r\nMcp-Method: tools/call\r\nMcp-Name: a\r\n",
         "{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"tools/call\",\"params\":{\"_meta\":{"
         "\"io.modelcontextprotocol/protocolVersion\":\"2099-01-01\"}}}"},
     {400, "POST", "/other", "application/json", MODERN_HEAD,
@@ -583,6 +624,8 @@ static uint32_t bad_request(struct sim *w, struct sim_client *client)
         d.target = "/mcp";
         d.host = "rebound.example";
     }
+    if (w->plan.servers == 1 && strcmp(d.target, "/other") == 0)
+        d.target = "/mcp";
     compose(w, number, &d);
     return number;
 }

@@ -72,7 +72,10 @@ struct sim_conn;
     X(client_half_close)                                                                           \
     X(client_stalls)                                                                               \
     X(client_slow_upload)                                                                          \
-    X(client_pipelines)
+    X(client_pipelines)                                                                            \
+    X(client_forges_mark)                                                                          \
+    X(look_failed)                                                                                 \
+    X(look_spoilt)
 
 enum sim_fault {
 #define X(name) SIM_FAULT_##name,
@@ -113,7 +116,7 @@ enum sim_kind {
         SIM_KIND_count
 };
 
-enum { SIM_VERDICTS = LP_VERDICT_ANSWER + 1 }; /* beyond are a sidecar's */
+enum { SIM_VERDICTS = LP_VERDICT_FORWARD_PEER + 1 }; /* beyond is the platform's */
 
 struct sim_cover {
     uint64_t reasons[LP_REASON_count];
@@ -143,6 +146,7 @@ struct sim_due {
 /* What this seed is made of, drawn at its start. */
 struct sim_plan {
     uint32_t gateways, engines, replicas, clients;
+    uint32_t servers;      /* of SIM_SERVERS; sidecars that look for peers have one */
     uint32_t steps;        /* of each client */
     uint32_t fault_in;     /* a replica's answer goes wrong once in that many; 0: never */
     uint32_t chaos_us;     /* between two blows to a process; 0: none */
@@ -168,8 +172,11 @@ struct sim_plan {
     bool rotates;         /* a key rotation is under way */
     bool slow_readers;
     bool is_loopback;
-    bool is_quiet;  /* no access log, and only warnings */
-    bool rests;     /* half an hour passes in the end */
+    bool is_quiet;    /* no access log, and only warnings */
+    bool rests;       /* half an hour passes in the end */
+    bool is_sidecars; /* each replica has a gateway beside it, that knows it and its peers */
+    bool owner_ids;   /* ... and readable ids */
+    enum { SIM_LISTED, SIM_IN_FILE, SIM_BY_NAME } peers; /* how it knows them */
     bool has_lists; /* hosts, origins and more dialects are configured */
 };
 
@@ -191,11 +198,13 @@ struct sim_gateway {
     uint32_t epoch; /* of the process; 0: never started */
     bool is_stopping;
     uint64_t stop_us;
+    uint64_t start_us;
     uint32_t engine_count;
     struct sim_engine engines[SIM_ENGINES_MAX];
     struct lp_conf conf;
     struct lp_conf_server servers[SIM_SERVERS];
     struct lp_conf_replica replicas[SIM_SERVERS][SIM_REPLICAS_MAX];
+    char host[16]; /* where other sidecars reach it */
     struct lp_keyring ring;
 };
 
@@ -304,6 +313,8 @@ struct sim {
     uint32_t request_count, request_cap;
     struct sim_session *sessions;
     uint32_t session_count, session_cap;
+    uint64_t look_us;     /* last time a look for peers failed */
+    uint64_t jump_us;     /* last time the wall clock jumped */
     uint64_t room_us;     /* last time a CONNECT found no room */
     uint64_t any_fail_us; /* last time any replica could not be reached */
 };
@@ -380,6 +391,7 @@ struct sim_conn {
     void *peer;
     uint32_t who; /* replica, or client */
     bool is_client;
+    bool is_bridge; /* the far end is another engine: bridge.c */
     bool peer_done;
     bool peer_reading_off;
     bool peer_fin;
@@ -400,6 +412,16 @@ void sim_net_fini(struct sim *w);
 /* All connections that match end as if their far end, the process `who`, had died. */
 void sim_net_crash_replica(struct sim *w, uint32_t replica);
 void sim_net_crash_gateway(struct sim *w, uint32_t gateway);
+
+/* --- from engine to engine (bridge.c) --- */
+
+/* The sidecar that listens at this host; its count for none. */
+uint32_t sim_bridge_find(const struct sim *w, struct lp_span host);
+/* `conn`, of an engine, goes to the sidecar conn->who; false when nobody listens there. */
+bool sim_bridge_open(struct sim *w, struct sim_conn *conn);
+void sim_bridge_fini(struct sim_conn *conn);
+/* What a sidecar finds when it looks for peers: those that are there, or something wrong. */
+void sim_look(struct sim *w, struct sim_engine *engine);
 
 /* --- replicas (replica.c, serve.c) --- */
 

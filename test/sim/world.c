@@ -249,6 +249,22 @@ static void plan_servers(struct sim *w, struct sim_plan *p)
     p->jars = sim_one_in(w, 3);
 }
 
+/* Each replica and the gateway beside it: one thread, a list of peers that is the same for all. */
+static void plan_sidecars(struct sim *w, struct sim_plan *p)
+{
+    p->servers = SIM_SERVERS;
+    p->is_sidecars = sim_one_in(w, 3);
+    if (!p->is_sidecars)
+        return;
+    p->gateways = p->replicas = 2 + sim_below(w, SIM_GATEWAYS_MAX - 1);
+    p->engines = 1;
+    p->jars = false;
+    p->conn_max = 200; /* peers are clients too */
+    p->owner_ids = sim_one_in(w, 2);
+    p->peers = sim_below(w, 3);
+    p->servers = p->peers == SIM_LISTED ? SIM_SERVERS : 1;
+}
+
 static void make_plan(struct sim *w)
 {
     struct sim_plan *p = &w->plan;
@@ -271,6 +287,7 @@ static void make_plan(struct sim *w)
     p->conn_max = is_calm || !sim_one_in(w, 12) ? 200 : 4;
     p->slow_readers = !is_calm && sim_one_in(w, 3);
     plan_servers(w, p);
+    plan_sidecars(w, p);
 }
 
 static void say_plan(struct sim *w)
@@ -280,6 +297,9 @@ static void say_plan(struct sim *w)
         p->gateways, p->engines, p->replicas, p->clients, p->steps);
     sim_say(w, "faults: answers 1 in %u, a blow each %u ms, split %u, window %u, latency %u us",
         p->fault_in, p->chaos_us / 1000, p->split, p->window, p->latency_us);
+    if (p->is_sidecars)
+        sim_say(w, "each replica has its sidecar, %s ids, peers %d",
+            p->owner_ids ? "readable" : "sealed", (int)p->peers);
     sim_say(w, "mail %u us, mints %d, challenges %d, sse %d (shared path %d), streams %d strict %d",
         p->mail_us, p->mints, p->challenges, p->has_sse, p->sse_shares_path, p->streams,
         p->strict_streams);
@@ -309,7 +329,7 @@ static void hit_gateway(struct sim *w)
         away_us += 20000000;
     }
     uint32_t removed = UINT32_MAX;
-    if (sim_one_in(w, 4)) {
+    if (!w->plan.is_sidecars && sim_one_in(w, 4)) {
         sim_count(w, SIM_FAULT_replica_removed);
         removed = sim_below(w, w->plan.replicas);
     }
@@ -347,6 +367,7 @@ static void hit_replica(struct sim *w)
 static void jump_wall(struct sim *w)
 {
     sim_count(w, SIM_FAULT_wall_jump);
+    w->jump_us = w->now_us;
     w->wall_jump_ms += (int64_t)sim_below(w, 60000) - 20000;
     sim_say(w, "the wall clock jumps to %lld ms", (long long)w->wall_jump_ms);
 }
@@ -397,8 +418,10 @@ static void make_replicas(struct sim *w)
         r->is_unix = w->plan.has_unix && i + 1 == w->plan.replicas;
         snprintf(r->host, sizeof r->host, r->is_unix ? "/run/r%u.sock" : "r%u.sim", i);
         snprintf(r->authority, sizeof r->authority, r->is_unix ? "localhost" : "r%u.sim:3000", i);
-        snprintf(r->name, sizeof r->name, "r%u", i);
+        snprintf(r->name, sizeof r->name, w->plan.is_sidecars ? "m%u" : "r%u", i);
     }
+    for (uint32_t i = 0; i < w->plan.gateways; i++)
+        snprintf(w->gateways[i].host, sizeof w->gateways[i].host, "g%u.sim", i);
 }
 
 static void build(struct sim *w)
@@ -433,8 +456,9 @@ static void run_until_quiet(struct sim *w)
     enum {
         WORKING_US = 600 * SECOND_US,
         SETTLING_US = 700 * SECOND_US,
-        QUIET_US = 62 * SECOND_US, /* longer than a call goes on whose client has left */
+        CALL_US = 62 * SECOND_US, /* longer than a call goes on whose client has left */
     };
+    uint64_t quiet_us = w->plan.is_sidecars ? 2 * CALL_US : CALL_US; /* at each sidecar */
     uint64_t begun_us = w->now_us;
     while (!w->failed && is_busy(w) && w->now_us - begun_us < WORKING_US)
         sim_go(w, w->now_us + SECOND_US);
@@ -445,7 +469,7 @@ static void run_until_quiet(struct sim *w)
     begun_us = w->now_us;
     do
         sim_go(w, w->now_us + SECOND_US);
-    while (!w->failed && (is_busy(w) || w->now_us - begun_us < QUIET_US) &&
+    while (!w->failed && (is_busy(w) || w->now_us - begun_us < quiet_us) &&
         w->now_us - begun_us < SETTLING_US);
 }
 
