@@ -270,11 +270,13 @@ static int read_store(const struct session_flags *flags, struct settings *settin
 static int read_session_flags(struct settings *settings, const struct session_flags *flags)
 {
     int status = read_mode(flags->session, &settings->mode);
-    if (status == LP_EXIT_OK && settings->sse_path && settings->mode != LP_SESSIONS_LOCAL)
-        status = lp_app_fail(LP_EXIT_USAGE,
-            "--sse-path: the streams of HTTP+SSE are sessions; it needs --session local");
     if (status == LP_EXIT_OK)
         status = read_eras(flags->era, &settings->eras);
+    bool has_sessions = settings->mode == LP_SESSIONS_LOCAL && settings->eras != LP_ERAS_MODERN;
+    if (status == LP_EXIT_OK && settings->sse_path && !has_sessions)
+        status = lp_app_fail(LP_EXIT_USAGE,
+            "--sse-path: the streams of HTTP+SSE are sessions; it needs --session local, and "
+            "another --era than modern");
     if (status == LP_EXIT_OK)
         status = read_store(flags, settings);
     if (status == LP_EXIT_OK && settings->mode != LP_SESSIONS_SHARED)

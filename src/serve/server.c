@@ -69,7 +69,8 @@ int lp_server_new(const struct lp_server_args *args, struct lp_server **ret)
 {
     if (args->path.len > LP_SERVER_PATH_MAX || args->sse_path.len > LP_SERVER_PATH_MAX)
         return LP_ETOO_LONG;
-    if (args->sse_path.len && args->mode != LP_SESSIONS_LOCAL)
+    bool has_streams = args->mode == LP_SESSIONS_LOCAL && args->eras != LP_ERAS_MODERN;
+    if (args->sse_path.len && !has_streams)
         return LP_EUNSUPPORTED;
     if (args->owner.len && !lp_owner_is_id(args->owner))
         return LP_ESYNTAX;

@@ -159,7 +159,8 @@ struct lp_server_args {
 };
 
 /* Copies texts of `args` other than the offer. LP_ETOO_LONG: a path; LP_ESYNTAX: the owner is
- * no owner id; LP_EUNSUPPORTED: sse_path where sessions are not local; LP_ENOMEM. */
+ * no owner id; LP_EUNSUPPORTED: sse_path where sessions are not local, or the era has none;
+ * LP_ENOMEM. */
 LP_MUST int lp_server_new(const struct lp_server_args *args, struct lp_server **ret);
 void lp_server_free(struct lp_server *server);
 

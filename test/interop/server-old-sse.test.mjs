@@ -91,7 +91,8 @@ suite('limpet replica --sse-path', () => {
   test('off by default, and only with sessions of the process', async t => {
     assert.equal((await send(await replica(t), { headers: { accept: '*/*' } })).status, 404);
     for (const [flags, words] of [[['--sse-path', 'sse'], /--sse-path: "sse" is no path/],
-      [['--sse-path', '/sse', '--session', 'stateless'], /needs --session local/]]) {
+      [['--sse-path', '/sse', '--session', 'stateless'], /needs --session local/],
+      [['--sse-path', '/sse', '--era', 'modern'], /another --era than modern/]]) {
       const { code, stderr } = await run(LIMPET, ['replica', ...flags]);
       assert.equal(code, 64);
       assert.match(stderr, words);

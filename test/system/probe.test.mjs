@@ -409,15 +409,14 @@ suite('old SSE', () => {
     is(alone, 'healthy', 'one-process', 'not-needed');
     assert.ok(alone.is_old_sse);
     const flags = ['--sessions', '6', '--calls', '8'];
-    const lost = await probe(sse(await haproxy(t, servers, { backend: 'balance roundrobin' })),
-      ...flags);
+    const over = async options => probe(sse(await haproxy(t, servers, options)), ...flags);
+    const [lost, cookie, address] = await Promise.all([ // each waits for answers that are lost
+      over({ backend: 'balance roundrobin' }),
+      over({ backend: 'balance roundrobin\n  cookie pin insert indirect nocache',
+        server: i => `cookie v${i}` }),
+      over({ backend: 'balance source\n  hash-type consistent' })]);
     is(lost, 'broken', 'random', 'none');
-    const cookie = await probe(sse(await haproxy(t, servers, {
-      backend: 'balance roundrobin\n  cookie pin insert indirect nocache',
-      server: i => `cookie v${i}` })), ...flags);
     is(cookie, 'broken', 'cookie', 'cookie');
-    const address = await probe(sse(await haproxy(t, servers,
-      { backend: 'balance source\n  hash-type consistent' })), ...flags);
     is(address, 'broken', 'address', 'address');
   });
 });
@@ -595,8 +594,8 @@ suite('the command', () => {
       more();
     });
     const words = [/connected, but no answer within 3.5 s/, /no answer within/, /does not end/];
-    for (const [i, url] of [silent, drips, endless].entries()) {
-      const seen = await probe(url);
+    const waiting = await Promise.all([probe(silent), probe(drips)]); // both only wait
+    for (const [i, seen] of [...waiting, await probe(endless)].entries()) {
       is(seen, 'unknown', 'no-answer', null);
       assert.match(seen.failure, words[i]);
     }

@@ -400,6 +400,9 @@ static void it_needs_sessions_of_this_process(void **state)
     args.sse_path = LP_SPAN("/sse");
     assert_int_equal(lp_server_new(&args, &server), LP_EUNSUPPORTED);
     args.mode = LP_SESSIONS_LOCAL;
+    args.eras = LP_ERAS_MODERN;
+    assert_int_equal(lp_server_new(&args, &server), LP_EUNSUPPORTED);
+    args.eras = LP_ERAS_BOTH;
     args.sse_path = lp_span(path, sizeof path - 1);
     assert_int_equal(lp_server_new(&args, &server), LP_ETOO_LONG);
     assert_null(server);
