@@ -104,7 +104,7 @@ void lp_store_channels_tend(struct lp_store *store)
     if (listener->state != LP_NODE_IDLE || !store->channels.live_count)
         return;
     uint32_t turn = store->listener_turn++;
-    struct lp_store_node *node = store->node_count ? lp_store_any_node(store, turn) : NULL;
+    struct lp_store_node *node = lp_store_any_node(store, turn);
     bool is_known = node && node->state == LP_NODE_UP;
     listener->address = is_known ? node->address : store->url.seeds[turn % store->url.seed_count];
     lp_store_node_connect(listener);

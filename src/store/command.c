@@ -200,6 +200,7 @@ static bool may_have_run(const struct lp_store_command *command, enum lp_store_o
     case LP_OUTCOME_TOO_LARGE:
         return true;
     case LP_OUTCOME_OOM:
+    case LP_OUTCOME_MISCONF:
     case LP_OUTCOME_REFUSED: /* a script may have got to its middle */
         return command->script || command->may_have_run;
     default:

@@ -1,6 +1,6 @@
 /* Replies (store/reader.h). hiredis asks for an object when it has a whole line or string; each
- * goes into the arena, and into the list of the array it belongs to. Its own limits hold too:
- * arrays within arrays seven deep, no RESP3. */
+ * goes into the arena, and into the list of the array it belongs to. Its own limit of depth holds
+ * too. Works with hiredis 0.14, which knows RESP2 only, and with 1.x. */
 #include "store/reader.h"
 
 #include <hiredis/read.h>
@@ -50,8 +50,20 @@ static void *on_string(const redisReadTask *task, char *bytes, size_t len)
     return draft;
 }
 
+#ifdef REDIS_REPLY_DOUBLE /* hiredis 1.0 and later, which reads RESP3 too: nobody asked for it */
+typedef size_t item_count;
+
+static void *on_double(const redisReadTask *task, double value, char *text, size_t len)
+{
+    (void)value;
+    return on_string(task, text, len);
+}
+#else
+typedef int item_count;
+#endif
+
 /* How many items were announced is not kept: what counts is what comes. */
-static void *on_array(const redisReadTask *task, int count)
+static void *on_array(const redisReadTask *task, item_count count)
 {
     (void)count;
     return new_draft(task, LP_REPLY_ARRAY);
@@ -69,6 +81,13 @@ static void *on_nil(const redisReadTask *task)
 {
     return new_draft(task, LP_REPLY_NIL);
 }
+
+#ifdef REDIS_REPLY_DOUBLE
+static void *on_bool(const redisReadTask *task, int value)
+{
+    return on_integer(task, value);
+}
+#endif
 
 static void on_free(void *object)
 {
@@ -92,7 +111,16 @@ void lp_store_reader_reset(struct lp_store_reader *reader)
 int lp_store_reader_feed(struct lp_store_reader *reader, struct lp_span bytes)
 {
     static const redisReplyObjectFunctions BUILD = {
-        on_string, on_array, on_integer, on_nil, on_free};
+        .createString = on_string,
+        .createArray = on_array,
+        .createInteger = on_integer,
+        .createNil = on_nil,
+        .freeObject = on_free,
+#ifdef REDIS_REPLY_DOUBLE
+        .createDouble = on_double,
+        .createBool = on_bool,
+#endif
+    };
     if (!reader->redis) {
         /* hiredis does not write into its table, though it does not say so. */
         reader->redis = redisReaderCreateWithFunctions((redisReplyObjectFunctions *)&BUILD);

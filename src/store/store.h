@@ -87,6 +87,7 @@ const struct lp_store_reply *lp_store_reply_item(
     X(ASK, "ASK", "the cluster sent the command around in a circle")                               \
     X(NOREPLICAS, "NOREPLICAS", "the store takes no writes: too few replicas are connected")       \
     X(OOM, "OOM", "the store is out of memory")                                                    \
+    X(MISCONF, "MISCONF", "the store takes no writes: it cannot save them to its disk")            \
     X(REFUSED, "", "the store answered with an error")
 
 enum lp_store_outcome {

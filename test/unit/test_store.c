@@ -169,13 +169,15 @@ static void test_named_refusals(void **state)
 {
     (void)state;
     struct world *w = world_up((struct lp_store_args){0});
-    for (uint64_t i = 0; i < 4; i++)
+    for (uint64_t i = 0; i < 5; i++)
         call(w, i, WRITES, "SET k v");
-    answer(
-        w, 1, "-OOM command not allowed\r\n-NOREPLICAS too few\r\n-ERR unknown\r\n-WRONGTYPE\r\n");
+    answer(w, 1,
+        "-OOM command not allowed\r\n-NOREPLICAS too few\r\n-ERR unknown\r\n-WRONGTYPE\r\n-MISCONF "
+        "disk\r\n");
     assert_told(w,
         "0 OOM no !OOM command not allowed\n1 NOREPLICAS no !NOREPLICAS too few\n"
-        "2 REFUSED no !ERR unknown\n3 REFUSED no !WRONGTYPE\n");
+        "2 REFUSED no !ERR unknown\n3 REFUSED no !WRONGTYPE\n"
+        "4 MISCONF no !MISCONF disk\n");
     world_free(w);
 }
 

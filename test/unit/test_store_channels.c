@@ -123,6 +123,8 @@ static void test_too_many_channels(void **state)
     assert_int_equal(lp_store_subscribe(w->store, LP_SPAN("c"), &id), LP_ELIMIT);
     lp_store_unsubscribe(w->store, id);
     assert_int_equal(lp_store_subscribe(w->store, LP_SPAN("c"), &id), LP_OK);
+    settle(w);
+    assert_string_equal(w->conns[2].host, "db"); /* though nobody is up yet */
     world_free(w);
 }
 
