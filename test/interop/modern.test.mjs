@@ -132,7 +132,7 @@ const REFUSED = {
   'another version in the header':
     [whoami('x', { headers: { 'mcp-protocol-version': '2025-11-25' } }), 400, -32020],
   'another version in the body':
-    [whoami('x', { meta: { [`${META}protocolVersion`]: '2031-01-01' } }), 400, -32022],
+    [whoami('x', { meta: { [`${META}protocolVersion`]: '2031-01-01' } }), 400, -32020],
   'no params': [bare(undefined), 400, -32602],
   'no _meta': [bare({}), 400, -32602],
   'no version in _meta': [bare({ _meta: { [`${META}clientCapabilities`]: {} } }), 400, -32602],
