@@ -147,6 +147,7 @@ static void release_body(struct lp_server *server, struct lp_channel *ch)
 static void free_channel(struct lp_server *server, struct lp_channel *ch)
 {
     lp_id session = holds_session(ch) ? ch->session : 0;
+    lp_listen_forget(server, ch->listen);
     leave_finished(server, ch);
     lp_list_remove(&ch->of_session);
     lp_history_fini(&ch->history);

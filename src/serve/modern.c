@@ -134,14 +134,14 @@ static void discover(struct lp_server *server, const struct lp_message *m)
 void lp_modern_message(struct lp_server *server, const struct lp_message *m)
 {
     struct lp_channel *ch = lp_channel_get(server, m->channel);
-    if (m->env->method == LP_RPC_DISCOVER) {
+    if (m->env->method == LP_RPC_DISCOVER)
         discover(server, m);
-        return;
+    else if (m->env->method == LP_RPC_LISTEN)
+        lp_listen_begin(server, m);
+    else if (!lp_offer_message(server, m)) {
+        ch->status = 404;
+        lp_rpc_error(server, m->channel, m->env->id, NOT_FOUND, "Method not found");
     }
-    if (lp_offer_message(server, m))
-        return;
-    ch->status = 404;
-    lp_rpc_error(server, m->channel, m->env->id, NOT_FOUND, "Method not found");
 }
 
 /* --- what a call is told in _meta --- */

@@ -154,7 +154,7 @@ static void get_prompt(struct lp_server *server, const struct lp_message *m)
     refuse(server, m, INVALID_PARAMS, "Unknown prompt");
 }
 
-static const struct lp_resource *find_resource(const struct lp_offer *offer, struct lp_span uri)
+const struct lp_resource *lp_offer_find_resource(const struct lp_offer *offer, struct lp_span uri)
 {
     for (uint32_t i = 0; i < offer->resource_count; i++)
         if (lp_span_eq(lp_span_str(offer->resources[i].uri), uri))
@@ -176,7 +176,7 @@ static void read_resource(struct lp_server *server, const struct lp_message *m)
         refuse(server, m, INVALID_PARAMS, "uri must be an address of at most 2,048 bytes");
         return;
     }
-    const struct lp_resource *resource = find_resource(server->offer, lp_span(room, len));
+    const struct lp_resource *resource = lp_offer_find_resource(server->offer, lp_span(room, len));
     if (resource)
         lp_job_begin(server, m, &resource->handler, resource);
     else

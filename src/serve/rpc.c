@@ -5,6 +5,7 @@
  * it. */
 #include "serve/server_priv.h"
 #include "serve/shared.h"
+#include "serve/uris.h"
 #include "wire/member.h"
 
 enum { BATCH_MAX = 100 };
@@ -154,9 +155,9 @@ static void subscribe(struct lp_server *server, const struct lp_message *m)
     }
     int err = LP_OK;
     if (m->session && m->env->method == LP_RPC_RESOURCES_SUBSCRIBE)
-        err = lp_session_subscribe(m->session, lp_span(room, len));
+        err = lp_uris_add(&m->session->subscriptions, lp_span(room, len));
     else if (m->session)
-        lp_session_unsubscribe(m->session, lp_span(room, len));
+        lp_uris_remove(&m->session->subscriptions, lp_span(room, len));
     if (err)
         lp_rpc_error(server, m->channel, m->env->id, -32603,
             "this session has too many subscriptions; end some of them");

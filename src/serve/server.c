@@ -53,6 +53,7 @@ static int set_up(struct lp_server *server, const struct lp_server_args *args)
     lp_slab_init(&server->requests, sizeof(struct lp_request), LP_SERVER_CONNECTIONS_MAX);
     lp_slab_init(&server->channels, sizeof(struct lp_channel), LP_SERVER_CALLS_MAX);
     lp_slab_init(&server->calls, sizeof(struct lp_job), LP_SERVER_CALLS_MAX);
+    lp_slab_init(&server->listens, sizeof(struct lp_listen), LP_SERVER_LISTENS_MAX);
     lp_slab_init(&server->sessions, sizeof(struct lp_session), server->args.session_max);
     lp_map_init(&server->by_key);
     lp_list_init(&server->idle);
@@ -102,6 +103,7 @@ void lp_server_free(struct lp_server *server)
     lp_slab_fini(&server->requests);
     lp_slab_fini(&server->channels);
     lp_slab_fini(&server->calls);
+    lp_slab_fini(&server->listens);
     lp_slab_fini(&server->sessions);
     lp_map_fini(&server->by_key);
     lp_heap_fini(&server->timers);
@@ -184,6 +186,7 @@ static void on_stop(struct lp_server *server)
             lp_channel_kill(server, ch);
     }
     lp_links_stop(&server->links);
+    lp_listen_end_all(server);
     if (lp_heap_set(&server->timers, &server->grace, server->now_us + server->args.grace_us))
         on_grace(server);
 }

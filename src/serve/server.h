@@ -21,6 +21,7 @@ enum {
     LP_SERVER_STATE_MAX = 4096,            /* of the program, in each session */
     LP_SERVER_URI_MAX = 2048,              /* of a resource */
     LP_SERVER_SUBSCRIPTIONS_BYTES = 16384, /* of one session, all addresses together */
+    LP_SERVER_LISTENS_MAX = 1024,          /* streams of subscriptions/listen, together */
     LP_SERVER_SESSION_STREAMS = 256,       /* with calls in progress, of one session */
     LP_SERVER_HELD_BYTES = 256 << 20,      /* bodies of calls in progress, together */
     LP_SERVER_FINISHED_MAX = 1024,         /* streams that are kept for who comes again */
@@ -182,10 +183,12 @@ void lp_server_settle(struct lp_server *server, uint64_t mono_us);
 
 enum lp_list_kind { LP_LIST_TOOLS, LP_LIST_RESOURCES, LP_LIST_PROMPTS };
 
-/* notifications/<kind>/list_changed, on the GET stream of each session that has one. */
+/* notifications/<kind>/list_changed, on the GET stream of each session that has one, and to those
+ * who listen for it (2026-07-28). */
 void lp_server_list_changed(struct lp_server *server, enum lp_list_kind kind);
 
-/* notifications/resources/updated, to the sessions that have subscribed to that address. */
+/* notifications/resources/updated, to the sessions that have subscribed to that address, and to
+ * those who listen for it. */
 void lp_server_resource_updated(struct lp_server *server, struct lp_span uri);
 
 #endif

@@ -9,6 +9,7 @@
  *   rpc.c       JSON-RPC messages and batches
  *   mirror.c    what a modern head repeats of its body
  *   modern.c    requests of 2026-07-28
+ *   listen.c    subscriptions/listen
  *   offer.c     lists of what is offered, and which handler a request means
  *   job.c       calls in progress
  *   state.c     the program's state of a session
@@ -108,6 +109,7 @@ struct lp_channel {
     bool is_modern;
     enum lp_rpc_method method; /* of a modern request */
     uint16_t status;           /* of an answer as JSON; 0: 200 */
+    lp_id listen;              /* of subscriptions/listen; else 0 */
     uint32_t answer_count;
     uint64_t next; /* the event to be sent next */
     size_t offset; /* of it, bytes that are sent */
@@ -158,7 +160,7 @@ struct lp_session {
     bool can_elicit, can_sample, can_roots;
     bool is_old_sse;             /* it ends with its stream, the standalone channel */
     lp_id standalone;            /* the channel of its GET stream, or 0 */
-    struct lp_buf subscriptions; /* addresses, each with a 0 behind it */
+    struct lp_buf subscriptions; /* see serve/uris.h */
     struct lp_list channels;
     struct lp_list idle;
     struct lp_list doomed;
@@ -172,6 +174,14 @@ struct lp_session {
     struct lp_list following;
 };
 
+/* A stream of subscriptions/listen, which lives as long as its channel. */
+struct lp_listen {
+    lp_id channel;
+    struct lp_span message_id; /* raw token, in channel->in */
+    uint32_t kinds;            /* of lists, bits: 1 << enum lp_list_kind */
+    struct lp_buf uris;        /* see serve/uris.h */
+};
+
 struct lp_server {
     const struct lp_shell *shell;
     struct lp_shared *shared; /* NULL in other modes (serve/shared.h) */
@@ -183,6 +193,7 @@ struct lp_server {
     struct lp_slab channels;
     struct lp_slab calls;
     struct lp_slab sessions;
+    struct lp_slab listens;
     struct lp_map by_key;
     struct lp_list idle;     /* sessions nobody uses just now, longest idle first */
     struct lp_list doomed;   /* sessions that end after this event */
@@ -327,10 +338,6 @@ void lp_session_doom(struct lp_server *server, struct lp_session *session);
 void lp_session_end_doomed(struct lp_server *server);
 /* Ends what has been idle for too long, and sets the timer for the rest. */
 void lp_session_sweep(struct lp_server *server);
-/* resources/subscribe and unsubscribe. LP_ELIMIT, LP_ENOMEM. */
-LP_MUST int lp_session_subscribe(struct lp_session *session, struct lp_span uri);
-void lp_session_unsubscribe(struct lp_session *session, struct lp_span uri);
-bool lp_session_is_subscribed(const struct lp_session *session, struct lp_span uri);
 
 /* --- old_sse.c --- */
 
@@ -409,11 +416,24 @@ void lp_modern_write_result(struct lp_server *server, const struct lp_channel *c
 void lp_modern_lacks(
     struct lp_server *server, lp_id channel, struct lp_span id, const char *capabilities);
 
+/* --- listen.c --- */
+
+/* Begins a stream of events on the message's channel, or answers why not. */
+void lp_listen_begin(struct lp_server *server, const struct lp_message *message);
+/* Its channel goes. 0 is harmless. */
+void lp_listen_forget(struct lp_server *server, lp_id id);
+/* The server stops: each gets its result. */
+void lp_listen_end_all(struct lp_server *server);
+void lp_listen_list_changed(struct lp_server *server, enum lp_list_kind kind);
+void lp_listen_resource_updated(struct lp_server *server, struct lp_span uri);
+
 /* --- offer.c --- */
 
 /* The tool of that name, a raw token; NULL: there is none. */
 const struct lp_tool *lp_offer_find_tool(const struct lp_offer *offer, struct lp_span name);
 
+/* The resource, or template, that an address fits; NULL: none. */
+const struct lp_resource *lp_offer_find_resource(const struct lp_offer *offer, struct lp_span uri);
 /* Writes what this server offers: the members of `capabilities`. */
 void lp_offer_capabilities(const struct lp_offer *offer, struct lp_out *out);
 /* Answers a list, or begins the call that the message asks for; false: no such method is offered.

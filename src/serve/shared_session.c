@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "serve/hex.h"
 #include "serve/shared.h"
+#include "serve/uris.h"
 
 enum { CAN_ELICIT = 1, CAN_SAMPLE = 2, CAN_ROOTS = 4, INTERNAL = -32603 };
 /* Items of USE's answer. */
@@ -108,7 +109,7 @@ static int take_lists(
             !lp_span_eq(at->text, lp_shared_replica(server)))
             err = lp_buf_append(&session->others, at->text);
     for (; at && !err; at = at->next)
-        err = lp_session_subscribe(session, at->text);
+        err = lp_uris_add(&session->subscriptions, at->text);
     return err;
 }
 

@@ -1,7 +1,8 @@
 /* What the program tells its clients without being asked (serve/server.h): on the GET streams of
- * the sessions that have one. */
+ * the sessions that have one, and on those of subscriptions/listen. */
 #include "serve/server_priv.h"
 #include "serve/shared.h"
+#include "serve/uris.h"
 
 void lp_tell_write_log(
     struct lp_server *server, enum lp_level level, const char *logger, struct lp_span data)
@@ -32,7 +33,7 @@ static void send_to_all(struct lp_server *server, const struct lp_span *uri)
     lp_id id;
     for (struct lp_session *s; (s = lp_slab_next(&server->sessions, &cursor, &id));) {
         struct lp_channel *ch = lp_channel_get(server, s->standalone);
-        bool is_wanted = ch && (!uri || lp_session_is_subscribed(s, *uri));
+        bool is_wanted = ch && (!uri || lp_uris_has(&s->subscriptions, *uri));
         if (is_wanted && !server->scratch.failed)
             (void)lp_channel_tell(server, s, lp_out_span(&server->scratch));
     }
@@ -46,6 +47,7 @@ void lp_server_list_changed(struct lp_server *server, enum lp_list_kind kind)
     lp_out_printf(&server->scratch,
         "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/%s/list_changed\"}", KINDS[kind]);
     send_to_all(server, NULL);
+    lp_listen_list_changed(server, kind);
 }
 
 void lp_server_resource_updated(struct lp_server *server, struct lp_span uri)
@@ -58,4 +60,5 @@ void lp_server_resource_updated(struct lp_server *server, struct lp_span uri)
     lp_out_quote(out, uri);
     lp_out_str(out, "}}");
     send_to_all(server, &uri);
+    lp_listen_resource_updated(server, uri);
 }
