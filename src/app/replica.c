@@ -8,6 +8,7 @@
 #include "io/log.h"
 #include "io/loop.h"
 #include "io/signals.h"
+#include "mcp/keyring.h"
 #include "serve/sample.h"
 #include "wire/field.h"
 
@@ -27,6 +28,7 @@ struct settings {
     struct lp_owner owner;
     struct lp_store_url store; /* of LP_SESSIONS_SHARED */
     uint32_t store_wait;
+    struct lp_keyring keys; /* none: see lp_server_args */
 };
 
 /* What runs; everything NULL until it is there. */
@@ -69,7 +71,8 @@ static int start_sample(struct replica *r, const struct settings *settings)
         .store = &settings->store,
         .store_wait = settings->store_wait,
         .origins = lp_span_str(getenv("LIMPET_ALLOWED_ORIGINS")),
-        .session_max = settings->sessions};
+        .session_max = settings->sessions,
+        .keys = settings->keys.count ? &settings->keys : NULL};
     lp_io_random(args.seed, sizeof args.seed);
     int err = lp_sample_new(&args, &r->sample);
     if (!err)
@@ -291,7 +294,9 @@ static int run(int argc, const char *const *argv)
     struct settings settings = {.name = "replica", .path = "/mcp", .sessions = LP_SERVER_SESSIONS};
     const char *listen = "127.0.0.1:0";
     const char *sessions = NULL;
+    const char *key_file = NULL;
     struct session_flags flags = {.session = "local", .era = "both"};
+    bool was_made = false;
     const char *words[LP_WORDS_MAX + 1];
     const struct lp_option options[] = {{"--listen", &listen, NULL, NULL},
         {"--name", &settings.name, NULL, NULL}, {"--path", &settings.path, NULL, NULL},
@@ -300,7 +305,7 @@ static int run(int argc, const char *const *argv)
         {"--replay", &flags.replay, NULL, NULL}, {"--store", &flags.store, NULL, NULL},
         {"--store-wait", &flags.store_wait, NULL, NULL},
         {"--owner-from-hostname", NULL, &flags.from_hostname, NULL},
-        {"--era", &flags.era, NULL, NULL}};
+        {"--era", &flags.era, NULL, NULL}, {"--key-file", &key_file, NULL, NULL}};
     int status = lp_options_read(options, sizeof options / sizeof *options, argc, argv, words);
     if (status == LP_EXIT_OK && words[0])
         status = lp_app_fail(LP_EXIT_USAGE, "there is a word too many: \"%s\"", words[0]);
@@ -312,7 +317,12 @@ static int run(int argc, const char *const *argv)
         status = check(&settings);
     if (status == LP_EXIT_OK)
         status = read_session_flags(&settings, &flags);
-    return status == LP_EXIT_OK ? serve(&settings) : status;
+    if (status == LP_EXIT_OK && key_file)
+        status = lp_app_load_keys(key_file, true, &settings.keys, &was_made);
+    if (status == LP_EXIT_OK)
+        status = serve(&settings);
+    lp_keyring_fini(&settings.keys);
+    return status;
 }
 
 static int help(struct lp_buf *out)
@@ -324,7 +334,7 @@ static int help(struct lp_buf *out)
         "that keeps its sessions in its own memory: just the server that needs limpet\n"
         "gateway as soon as there are two of it; or in a store that all of them share.\n"
         "Its tools: echo, whoami (which replica answered), counter (kept in the session),\n"
-        "slow (with progress), notify (on the GET stream).\n"
+        "slow (with progress), notify (on the GET stream), ask (the user).\n"
         "\n"
         "  --listen HOST:PORT  where to listen; port 0: any free one, printed\n"
         "                      (default 127.0.0.1:0)\n"
@@ -346,6 +356,9 @@ static int help(struct lp_buf *out)
         "                      it too (default 0)\n"
         "  --era WHICH         both (default), legacy (up to 2025-11-25, with sessions)\n"
         "                      or modern (2026-07-28, without)\n"
+        "  --key-file FILE     seals what a client carries between question and answer in\n"
+        "                      2026-07-28, so that any replica with it can go on; made\n"
+        "                      when it is not there (default: a key of this process)\n"
         "  --owner ID          session ids are ID.<uuid> and tell whose they are; 1 to\n"
         "                      32 letters and digits (default FLY_MACHINE_ID, else none)\n"
         "  --owner-from-hostname  where there is no other, make one of HOSTNAME\n"

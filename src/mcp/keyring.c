@@ -90,6 +90,13 @@ int lp_keyring_parse(struct lp_span text, struct lp_keyring *ret, uint32_t *ret_
     return err;
 }
 
+void lp_keyring_make(unsigned char key[LP_KEY_BYTES], struct lp_keyring *ret)
+{
+    *ret = (struct lp_keyring){.count = 1};
+    derive(key, &ret->keys[0]);
+    sodium_memzero(key, LP_KEY_BYTES);
+}
+
 size_t lp_keyring_format(const unsigned char key[LP_KEY_BYTES], char room[46])
 {
     size_t len = lp_base64_encode(lp_span((const char *)key, LP_KEY_BYTES), room);

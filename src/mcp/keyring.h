@@ -30,6 +30,9 @@ struct lp_keyring {
  * *ret_line; LP_ENOT_FOUND when there is no key at all; LP_EEXISTS when a key is given twice. */
 LP_MUST int lp_keyring_parse(struct lp_span text, struct lp_keyring *ret, uint32_t *ret_line);
 
+/* A ring of one key: 32 random bytes, which are wiped. */
+void lp_keyring_make(unsigned char key[LP_KEY_BYTES], struct lp_keyring *ret);
+
 /* The line (with LF) for a new key made of 32 random bytes. `room` holds at least 46 bytes. */
 size_t lp_keyring_format(const unsigned char key[LP_KEY_BYTES], char room[46]);
 

@@ -268,7 +268,8 @@ static void on_legacy(struct lp_server *server, struct lp_request *r)
 static void on_modern(struct lp_server *server, struct lp_request *r)
 {
     struct lp_envelope env = r->env; /* the request may end meanwhile */
-    struct lp_message m = {.env = &env, .text = lp_buf_span(&r->in), .is_modern = true};
+    struct lp_message m = {
+        .env = &env, .text = lp_buf_span(&r->in), .is_modern = true, .principal = r->principal};
     on_messages(server, r, &m);
 }
 

@@ -6,12 +6,13 @@
 #include "serve/job.h"
 
 #include "serve/hex.h"
+#include "serve/inputs.h"
 #include "serve/server_priv.h"
 #include "serve/shared.h"
 #include "serve/uri_template.h"
 #include "wire/member.h"
 
-enum { INVALID_REQUEST = -32600, INTERNAL = -32603 };
+enum { INVALID_REQUEST = -32600, INVALID_PARAMS = -32602, INTERNAL = -32603 };
 
 static struct lp_job *get_job(const struct lp_server *server, lp_id id)
 {
@@ -46,6 +47,16 @@ static bool take_uri(struct lp_job *call, struct lp_span token)
     return true;
 }
 
+/* What a modern request brings of earlier questions is looked at first. */
+static void run(struct lp_job *call)
+{
+    const char *why = call->is_modern ? lp_inputs_begin(call) : NULL;
+    if (why)
+        lp_job_error(call, INVALID_PARAMS, why);
+    else
+        call->handler->run(context_of(call), call);
+}
+
 void lp_job_begin(struct lp_server *server, const struct lp_message *m,
     const struct lp_handler *handler, const struct lp_resource *resource)
 {
@@ -64,6 +75,7 @@ void lp_job_begin(struct lp_server *server, const struct lp_message *m,
     call->params = lp_member(m->text, LP_SPAN("params"));
     call->token = lp_modern_meta(call->params, "progressToken");
     call->is_modern = m->is_modern;
+    call->principal = m->principal;
     call->timer = (struct lp_timer){.kind = LP_TIMER_SERVER_CALL, .owner = id};
     lp_buf_init(&call->uri, LP_SERVER_URI_MAX);
     lp_list_init(&call->of_channel);
@@ -73,7 +85,7 @@ void lp_job_begin(struct lp_server *server, const struct lp_message *m,
     if (resource && !take_uri(call, m->env->uri))
         lp_job_error(call, INTERNAL, "out of memory");
     else
-        handler->run(context_of(call), call);
+        run(call);
 }
 
 void lp_job_end(struct lp_server *server, struct lp_job *call)
@@ -86,6 +98,7 @@ void lp_job_end(struct lp_server *server, struct lp_job *call)
     if (call->is_storing)
         lp_channel_get(server, call->channel)->brief--;
     lp_buf_release(&call->uri);
+    lp_inputs_free(call->inputs);
     lp_slab_free(&server->calls, call->id);
 }
 
@@ -309,18 +322,23 @@ static void write_question(struct lp_job *call, const char *method, struct lp_sp
     lp_out_str(out, "}");
 }
 
-int lp_job_ask(struct lp_job *call, const char *method, struct lp_span params, uint64_t timeout_us)
+int lp_job_may_ask_session(const struct lp_job *call, const char *method)
+{
+    const struct lp_session *session = lp_session_get(call->server, call->session);
+    return session && client_can(session, method) ? LP_OK : LP_EUNSUPPORTED;
+}
+
+int lp_job_ask_session(struct lp_job *call, const struct lp_question *q, uint64_t timeout_us)
 {
     struct lp_server *server = call->server;
     const struct lp_session *session = lp_session_get(server, call->session);
-    LP_ASSERT(lp_job_may_wait(call));
-    if (!session || !client_can(session, method))
+    if (lp_job_may_ask_session(call, q->method))
         return LP_EUNSUPPORTED;
     int err = lp_heap_set(&server->timers, &call->timer, server->now_us + timeout_us);
     if (err)
         return err;
     lp_entropy_bytes(&server->entropy, (unsigned char *)&call->nonce, sizeof call->nonce);
-    write_question(call, method, params);
+    write_question(call, q->method, q->params);
     err = send_question(call, session);
     call->is_asking = !err;
     if (err)
@@ -351,7 +369,8 @@ void lp_job_reply(struct lp_server *server, const struct lp_message *m)
         .error = lp_member(m->text, LP_SPAN("error"))};
     call->is_asking = false;
     lp_heap_cancel(&server->timers, &call->timer);
-    lp_job_wake(call, &wake);
+    if (!lp_inputs_reply(call, &wake))
+        lp_job_wake(call, &wake);
 }
 
 void lp_job_timer(struct lp_server *server, lp_id id)
@@ -360,7 +379,8 @@ void lp_job_timer(struct lp_server *server, lp_id id)
     LP_ASSERT(call); /* its end has cancelled the timer */
     struct lp_wake wake = {.kind = call->is_asking ? LP_WAKE_TIMEOUT : LP_WAKE_TIME};
     call->is_asking = false;
-    lp_job_wake(call, &wake);
+    if (!lp_inputs_reply(call, &wake))
+        lp_job_wake(call, &wake);
 }
 
 /* --- cancel --- */

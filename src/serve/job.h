@@ -21,6 +21,12 @@ enum lp_level {
     LP_LEVEL_count,
 };
 
+struct lp_question {
+    const char *key; /* in lp_job_ask_all; unique within the call */
+    const char *method;
+    struct lp_span params; /* raw JSON */
+};
+
 /* --- what was asked --- */
 
 /* The raw JSON of params, and of params.arguments; empty when not there. */
@@ -52,10 +58,22 @@ bool lp_job_may_wait(const struct lp_job *call);
 LP_MUST int lp_job_wait(struct lp_job *call, uint64_t us);
 /* Asks the client: elicitation/create, sampling/createMessage, roots/list. `params` is raw JSON;
  * `wake` follows with the reply or, after `timeout_us`, without. One question at a time.
- * LP_EUNSUPPORTED: there is no session, or the client has not said that it can; LP_ENOT_FOUND: the
- * client has no stream open on which to ask; LP_ELIMIT, LP_ENOMEM. */
+ * LP_EUNSUPPORTED: there is no session, or the client has not said that it can, or (2026-07-28)
+ * this is neither a tool nor a prompt nor a resource; LP_ENOT_FOUND: the client has no stream open
+ * on which to ask; LP_ELIMIT, LP_ENOMEM.
+ *
+ * In 2026-07-28 the question is the answer to the request: the call ends here (`over` comes), and
+ * when the client has asked again, with its answer and within `timeout_us`, the handler runs once
+ * more from its start, perhaps in another process (args.keys); up to here it must ask the same
+ * questions in the same order, and they are answered at once. So a handler does nothing with
+ * lasting effect before its last question, and a client may repeat what comes after it. */
 LP_MUST int lp_job_ask(
     struct lp_job *call, const char *method, struct lp_span params, uint64_t timeout_us);
+/* Several at once, each under a name of the program's own (letters, digits and _, less than 64);
+ * `wake` follows with an object of all answers in `result`, or with the first error. The same
+ * errors. With a session they are asked one after the other, `timeout_us` each. */
+LP_MUST int lp_job_ask_all(
+    struct lp_job *call, const struct lp_question *questions, uint32_t count, uint64_t timeout_us);
 /* Ends the connection of the call's stream, not the call: the client comes again for the rest
  * (2025-11-25, wire document 6.1). Does nothing where the client could not. */
 void lp_job_poll(struct lp_job *call);

@@ -153,10 +153,10 @@ struct lp_span lp_modern_meta(struct lp_span params, const char *name)
 
 enum lp_level lp_modern_level(struct lp_span params)
 {
-    struct lp_span token = lp_modern_meta(params, META "logLevel");
+    struct lp_span meta = lp_member(params, LP_SPAN("_meta"));
     enum lp_level level = LP_LEVEL_DEBUG;
     while (level < LP_LEVEL_count &&
-        (!token.len || !lp_json_string_is(token, lp_span_str(lp_rpc_level(level)))))
+        !lp_member_is(meta, LP_SPAN(META "logLevel"), lp_span_str(lp_rpc_level(level))))
         level++;
     return level;
 }

@@ -37,7 +37,8 @@ static int start(struct lp_sample *sample, const struct lp_sample_args *args)
         .store_wait = args->store_wait,
         .origins = args->origins,
         .session_max = args->session_max,
-        .idle_us = args->idle_us};
+        .idle_us = args->idle_us,
+        .keys = args->keys};
     memcpy(server.seed, args->seed, sizeof server.seed);
     return lp_server_new(&server, &sample->server);
 }

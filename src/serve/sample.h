@@ -26,9 +26,10 @@ struct lp_sample_args {
     enum lp_server_replay replay;
     const struct lp_store_url *store; /* see lp_server_args */
     uint32_t store_wait;
-    struct lp_span origins; /* see lp_server_args */
-    uint32_t session_max;   /* 0: LP_SERVER_SESSIONS */
-    uint64_t idle_us;       /* a session without a request; 0: 15 minutes */
+    struct lp_span origins;        /* see lp_server_args */
+    uint32_t session_max;          /* 0: LP_SERVER_SESSIONS */
+    uint64_t idle_us;              /* a session without a request; 0: 15 minutes */
+    const struct lp_keyring *keys; /* see lp_server_args */
     unsigned char seed[32];
 };
 

@@ -12,6 +12,7 @@
 #include "wire/member.h"
 
 enum { SLOW_MS_MAX = 600000, SLOW_STEPS_MAX = 1000, NOTIFY_MAX = 100, TEXT_MAX = 64 };
+enum { ASK_US = 600000000 }; /* people take their time */
 enum { INVALID_PARAMS = -32602, INTERNAL = -32603 };
 
 #define WHOLE_NUMBER(min, max) "{\"type\":\"integer\",\"minimum\":" min ",\"maximum\":" max "}"
@@ -183,6 +184,49 @@ static void slow_over(void *ctx, struct lp_job *call)
     free(lp_job_state(call));
 }
 
+/* --- ask --- */
+
+/* Nothing is done before the answer is there, as lp_job_ask wants it. */
+static void ask(void *ctx, struct lp_job *call)
+{
+    (void)ctx;
+    struct lp_out params;
+    struct lp_span question = lp_member(lp_job_arguments(call), LP_SPAN("question"));
+    bool is_text = question.len && question.ptr[0] == '"';
+    lp_out_init(&params);
+    lp_out_str(&params, "{\"mode\":\"form\",\"message\":");
+    lp_out_put(&params, is_text ? question : LP_SPAN("\"What shall I say?\""));
+    lp_out_str(&params,
+        ",\"requestedSchema\":{\"type\":\"object\",\"properties\":{\"answer\":{\"type\":"
+        "\"string\"}},\"required\":[\"answer\"]}}");
+    int err = params.failed ? LP_ENOMEM
+                            : lp_job_ask(call, "elicitation/create", lp_out_span(&params), ASK_US);
+    lp_out_release(&params);
+    if (err == LP_EUNSUPPORTED)
+        lp_job_lacks(call, "{\"elicitation\":{}}");
+    else if (err)
+        lp_job_tool_error(call, "the question could not be asked; see that a stream is open");
+}
+
+static void ask_on(void *ctx, struct lp_job *call, const struct lp_wake *wake)
+{
+    const struct lp_sample_self *self = ctx;
+    struct lp_out out;
+    struct lp_span content = lp_member(wake->result, LP_SPAN("content"));
+    struct lp_span answer = lp_member(content, LP_SPAN("answer"));
+    if (!answer.len || answer.ptr[0] != '"') {
+        lp_job_tool_error(call, wake->kind == LP_WAKE_TIMEOUT ? "no answer came" : "no answer");
+        return;
+    }
+    lp_out_init(&out);
+    lp_out_str(&out, "{\"content\":[{\"type\":\"text\",\"text\":");
+    lp_out_put(&out, answer);
+    lp_out_str(&out, "}],\"structuredContent\":{\"replica\":");
+    lp_out_quote(&out, self->name);
+    lp_out_str(&out, "}}");
+    lp_job_finish(call, &out);
+}
+
 /* --- the list --- */
 
 static const struct lp_tool TOOLS[] = {
@@ -209,6 +253,10 @@ static const struct lp_tool TOOLS[] = {
         .input_schema =
             "{\"type\":\"object\",\"properties\":{\"count\":" WHOLE_NUMBER("1", "100") "}}",
         .handler = {.run = notify}},
+    {.name = "ask",
+        .description = "Asks the user a question and says the answer",
+        .input_schema = "{\"type\":\"object\",\"properties\":{\"question\":{\"type\":\"string\"}}}",
+        .handler = {.run = ask, .wake = ask_on}},
 };
 
 void lp_sample_offer(struct lp_sample_self *self, struct lp_offer *ret)

@@ -28,6 +28,13 @@ static int copy_texts(struct lp_server *server)
     return LP_OK;
 }
 
+static void make_ring(struct lp_server *server)
+{
+    unsigned char key[LP_KEY_BYTES];
+    lp_entropy_bytes(&server->entropy, key, sizeof key);
+    lp_keyring_make(key, &server->ring);
+}
+
 static int set_up(struct lp_server *server, const struct lp_server_args *args)
 {
     server->args = *args;
@@ -50,6 +57,10 @@ static int set_up(struct lp_server *server, const struct lp_server_args *args)
     lp_out_init(&server->scratch);
     lp_heap_init(&server->timers);
     lp_entropy_init(&server->entropy, args->seed);
+    if (args->keys)
+        server->ring = *args->keys;
+    else
+        make_ring(server);
     lp_slab_init(&server->requests, sizeof(struct lp_request), LP_SERVER_CONNECTIONS_MAX);
     lp_slab_init(&server->channels, sizeof(struct lp_channel), LP_SERVER_CALLS_MAX);
     lp_slab_init(&server->calls, sizeof(struct lp_job), LP_SERVER_CALLS_MAX);
@@ -109,6 +120,7 @@ void lp_server_free(struct lp_server *server)
     lp_heap_fini(&server->timers);
     lp_out_release(&server->scratch);
     lp_arena_fini(&server->texts);
+    lp_keyring_fini(&server->ring);
     free(server);
 }
 
@@ -214,6 +226,7 @@ void lp_server_settle(struct lp_server *server, uint64_t mono_us)
 void lp_server_event(struct lp_server *server, const struct lp_event *event)
 {
     server->now_us = server->links.now_us = event->mono_us;
+    server->wall_ms = event->wall_ms;
     if (lp_shared_event(server, event)) {
         lp_server_settle(server, event->mono_us);
         return;

@@ -28,6 +28,7 @@ enum {
     LP_SERVER_FINISHED_BYTES = 64 << 20,   /* of these together */
 };
 
+struct lp_keyring;
 struct lp_server;
 struct lp_job;
 
@@ -156,6 +157,10 @@ struct lp_server_args {
     lp_bearer_fn bearer;    /* NULL: everybody */
     void *bearer_ctx;
     struct lp_span resource_metadata; /* its URL for the 401's challenge; empty: none */
+    /* What a client carries from one question of a call to the next is sealed with the first one
+     * (2026-07-28; see lp_job_ask); copied. NULL: a key of its own, so that no other process can go
+     * on with it, nor this one after a restart. */
+    const struct lp_keyring *keys;
     unsigned char seed[32];
 };
 

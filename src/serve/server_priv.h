@@ -13,6 +13,7 @@
  *   offer.c     lists of what is offered, and which handler a request means
  *   job.c       calls in progress
  *   state.c     the program's state of a session
+ *   inputs.c    questions to a client: several, and those of 2026-07-28
  *   tell.c      what the program tells its clients
  *
  * A request object is one HTTP exchange. A channel is where the answers and events for one POST (or
@@ -27,6 +28,7 @@
 #include "link/link.h"
 #include "mcp/entropy.h"
 #include "mcp/envelope.h"
+#include "mcp/keyring.h"
 #include "mcp/reply.h"
 #include "serve/history.h"
 #include "serve/job.h"
@@ -121,6 +123,8 @@ struct lp_channel {
     struct lp_list finished;
 };
 
+struct lp_inputs;
+
 struct lp_job {
     lp_id id;
     struct lp_server *server;
@@ -136,6 +140,8 @@ struct lp_job {
     void *state;
     struct lp_timer timer;
     bool is_modern;
+    struct lp_key principal;
+    struct lp_inputs *inputs; /* NULL: nothing was asked yet */
     bool is_asking;
     uint64_t nonce; /* of the question */
     bool is_storing;
@@ -197,7 +203,7 @@ struct lp_server {
     struct lp_map by_key;
     struct lp_list idle;     /* sessions nobody uses just now, longest idle first */
     struct lp_list doomed;   /* sessions that end after this event */
-    struct lp_list ready;    /* calls whose state has been read or written */
+    struct lp_list ready;    /* calls to be woken: their state is there, or their answers */
     struct lp_list finished; /* channels, oldest first */
     uint32_t finished_count;
     size_t finished_bytes;
@@ -208,7 +214,9 @@ struct lp_server {
     struct lp_out scratch; /* for one message */
     struct lp_arena texts; /* copies of the texts in `args` */
     struct lp_server_args args;
+    struct lp_keyring ring;
     uint64_t now_us;
+    uint64_t wall_ms;
     uint64_t timer_at_us;
     bool stopping;
     bool graced; /* what was still in progress has been ended */
@@ -364,7 +372,8 @@ void lp_old_sse_settle(struct lp_server *server, lp_id session);
 struct lp_message {
     struct lp_session *session; /* NULL in a server without sessions, and for a modern one */
     bool is_modern;
-    lp_id channel; /* where the answer goes; 0: none is due */
+    struct lp_key principal; /* whose it is, of a modern one */
+    lp_id channel;           /* where the answer goes; 0: none is due */
     const struct lp_envelope *env;
     struct lp_span text;
 };

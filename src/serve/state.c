@@ -3,6 +3,7 @@
  * In the memory of this process both are done at once, but the call is woken only when what it does
  * just now is over: a handler is never entered from within itself. */
 #include "base/error.h"
+#include "serve/inputs.h"
 #include "serve/server_priv.h"
 #include "serve/shared.h"
 
@@ -72,6 +73,9 @@ void lp_state_run_ready(struct lp_server *server)
     while (!lp_list_empty(&server->ready)) {
         struct lp_job *call = LP_CONTAINER(server->ready.next, struct lp_job, ready);
         lp_list_remove(&call->ready);
-        wake(call);
+        if (call->is_asking)
+            lp_inputs_go_on(call);
+        else
+            wake(call);
     }
 }

@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 
+/* Whether that address is in the set. */
 bool lp_uris_has(const struct lp_buf *uris, struct lp_span uri);
 
 /* One that is there already is not added again. LP_ELIMIT, LP_ENOMEM. */

@@ -55,6 +55,12 @@ bool lp_member_u64(struct lp_span json, struct lp_span key, uint64_t *ret)
     return !value.len || lp_span_to_u64(value, ret);
 }
 
+bool lp_member_is(struct lp_span json, struct lp_span key, struct lp_span text)
+{
+    struct lp_span value = lp_member(json, key);
+    return value.len && value.ptr[0] == '"' && lp_json_string_is(value, text);
+}
+
 struct walk {
     struct lp_span json;
     lp_element_fn each;

@@ -12,6 +12,9 @@ struct lp_span lp_member(struct lp_span json, struct lp_span key);
  * is not there. */
 bool lp_member_u64(struct lp_span json, struct lp_span key, uint64_t *ret);
 
+/* Whether it is there, and a string that means `text`. */
+bool lp_member_is(struct lp_span json, struct lp_span key, struct lp_span text);
+
 /* Calls `each` for every element of the array `json`, in order, with the element's bytes. */
 typedef void (*lp_element_fn)(void *ctx, struct lp_span element);
 void lp_elements(struct lp_span json, lp_element_fn each, void *ctx);

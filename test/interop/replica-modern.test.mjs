@@ -3,7 +3,8 @@
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
-import { gateway } from '../system/lib/gateway.mjs';
+import path from 'node:path';
+import { folder, gateway } from '../system/lib/gateway.mjs';
 import { freshFetch, send } from '../system/lib/http.mjs';
 import { LIMPET, run, start } from '../system/lib/proc.mjs';
 import { assertRpcError, MODERN, modern, Session, SESSION } from '../system/lib/rpc.mjs';
@@ -16,9 +17,10 @@ async function replica(t, name, flags = []) {
 
 const three = (t, flags) => Promise.all(['r1', 'r2', 'r3'].map(name => replica(t, name, flags)));
 
-async function connect(t, url, mode, { capabilities = {}, onAnswer } = {}) {
+async function connect(t, url, mode, { capabilities = {}, onAnswer, onElicit } = {}) {
   const client = new Client({ name: 'limpet-test', version: '1' },
     { capabilities, versionNegotiation: { mode } });
+  if (onElicit) client.setRequestHandler('elicitation/create', onElicit);
   await client.connect(new StreamableHTTPClientTransport(new URL(url),
     { fetch: freshFetch({ onAnswer }) }));
   t.after(() => client.close());
@@ -55,6 +57,58 @@ suite('limpet replica in 2026-07-28', () => {
     for (const answer of answers) assert.equal(answer.headers[SESSION], undefined);
     const session = await Session.open(limpet.url);
     assert.ok(session.id, 'and the other era has its sessions');
+  });
+
+  const asking = answers => ({ capabilities: { elicitation: {} }, onElicit: ({ params }) => {
+    answers.push(params.message);
+    return { action: 'accept', content: { answer: 'sesame' } };
+  } });
+
+  test('a question is answered at whichever replica has the key', async t => {
+    const keys = path.join(folder(t), 'keys');
+    const first = await replica(t, 'r1', ['--key-file', keys]);
+    const others = await Promise.all(['r2', 'r3'].map(n => replica(t, n, ['--key-file', keys])));
+    const limpet = await gateway(t, { replicas: [first, ...others].map(r => r.url) });
+    const questions = [];
+    const client = await connect(t, limpet.url, { pin: MODERN }, asking(questions));
+    const finished = new Set();
+    for (let i = 0; i < 20; i++) {
+      const result = await call(client, 'ask', { question: `password ${i}?` });
+      assert.equal(text(result), 'sesame');
+      finished.add(result.structuredContent.replica);
+    }
+    assert.equal(questions.length, 20);
+    assert.equal(questions[7], 'password 7?');
+    assert.ok(finished.size > 1, 'more than one of them has gone on with a call');
+  });
+
+  test('without a common key the answer is refused elsewhere, and says why', async t => {
+    const replicas = await three(t);
+    const state = async url => {
+      const answer = await send(url, modern('a', 'tools/call', { name: 'ask', arguments: {} },
+        { meta: { 'io.modelcontextprotocol/clientCapabilities': { elicitation: {} } } }));
+      assert.equal(answer.json.result.resultType, 'input_required', answer.text);
+      return answer.json.result.requestState;
+    };
+    const again = (url, requestState) => send(url, modern('b', 'tools/call',
+      { name: 'ask', arguments: {}, requestState,
+        inputResponses: { q1: { action: 'accept', content: { answer: 'x' } } } },
+      { meta: { 'io.modelcontextprotocol/clientCapabilities': { elicitation: {} } } }));
+    const kept = await state(replicas[0].url);
+    const elsewhere = await again(replicas[1].url, kept);
+    assertRpcError(elsewhere, { status: 200, code: -32602, id: 'b' });
+    assert.match(elsewhere.json.error.message, /all replicas need one key file/);
+    assert.equal((await again(replicas[0].url, kept)).json.result.content[0].text, 'x');
+  });
+
+  test('a session is asked on its stream, as ever; who cannot be asked is told so', async t => {
+    const { url } = await replica(t, 'r1');
+    const questions = [];
+    const client = await connect(t, url, 'legacy', asking(questions));
+    assert.equal(text(await call(client, 'ask')), 'sesame');
+    assert.deepEqual(questions, ['What shall I say?']);
+    const mute = await send(url, modern('m', 'tools/call', { name: 'ask', arguments: {} }));
+    assertRpcError(mute, { status: 400, code: -32021, id: 'm' });
   });
 
   test('limpet inspect finds it; --era decides', async t => {

@@ -104,7 +104,7 @@ suite('what a server offers', () => {
     await replica.listening(port);
     const url = `http://127.0.0.1:${port}/mcp`;
     assert.deepEqual(names(ok(await inspect(['--json', url, 'tools']))),
-      ['echo', 'whoami', 'counter', 'slow', 'notify']);
+      ['echo', 'whoami', 'counter', 'slow', 'notify', 'ask']);
     // What a first call makes the server say is not missed.
     for (let i = 0; i < 5; i++) {
       const told = ok(await inspect(['--era', 'legacy', url, 'call', 'notify']));

@@ -20,7 +20,7 @@ suite('limpet replica', () => {
     assert.match(proc.stdout, /^replica blue is listening on http:\/\/127\.0\.0\.1:\d+\/x\/mcp\n$/);
     const session = await Session.open(url);
     const { tools } = answerOf(await session.ask('tools/list')).result;
-    assert.deepEqual(tools.map(tool => tool.name), ['echo', 'whoami', 'counter', 'slow', 'notify']);
+    assert.deepEqual(tools.map(tool => tool.name), ['echo', 'whoami', 'counter', 'slow', 'notify', 'ask']);
     for (const tool of tools) assert.equal(tool.inputSchema.type, 'object');
     assert.equal(await session.tool('whoami'), 'blue');
     assert.equal(await session.tool('echo', { message: 'é "quoted" \u2028 😀' }),

@@ -33,6 +33,7 @@ struct world {
     struct lp_server *server; /* in its place, with an offer of the test's own */
     struct peer peers[CONNS];
     uint64_t now_us;
+    uint64_t wall_ms;
     uint64_t timer_at_us;
     bool stopped;
     uint32_t next;
@@ -94,6 +95,7 @@ static void (*work_hook)(bool begins);
 static inline void tell(struct world *w, struct lp_event event)
 {
     event.mono_us = w->now_us;
+    event.wall_ms = w->wall_ms;
     if (work_hook)
         work_hook(true);
     if (w->server)

@@ -99,6 +99,14 @@ static void test_derivation(void **state)
     assert_string_equal(hex, "bc81835f");
     lp_ring_key_id_hex(c, hex);
     assert_string_equal(hex, "e4f0792d");
+    unsigned char key[LP_KEY_BYTES];
+    for (unsigned i = 0; i < sizeof key; i++)
+        key[i] = (unsigned char)i;
+    struct lp_keyring made;
+    lp_keyring_make(key, &made);
+    assert_int_equal(made.count, 1);
+    assert_memory_equal(&made.keys[0], a, sizeof *a);
+    assert_memory_equal(key, zero, sizeof key);
 }
 
 static void test_names(void **state)

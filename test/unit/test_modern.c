@@ -434,6 +434,8 @@ static void logs_and_progress_are_asked_for(void **state)
     LACKS(text, "\nid:");
     m.meta = ",\"" PREFIX "logLevel\":\"loud\"";
     LACKS(ask_modern(&c, m), "notifications/message");
+    m.meta = ",\"" PREFIX "logLevel\":3";
+    LACKS(ask_modern(&c, m), "notifications/message");
     finish(&w);
 }
 

@@ -195,8 +195,8 @@ static void the_tools_do_what_they_say(void **state)
     start(&w, 0);
     struct client c = new_client(&w);
     const char *text = post(&c, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}");
-    const char *const names[] = {"echo", "whoami", "counter", "slow", "notify"};
-    for (size_t i = 0; i < 5; i++)
+    const char *const names[] = {"echo", "whoami", "counter", "slow", "notify", "ask"};
+    for (size_t i = 0; i < 6; i++)
         HAS(text, names[i]);
     HAS(post(&c, CALL("1", "echo", "{\"a\":[{}],\"message\":\"h\\u00e9 \\\"you\\\"\"}")),
         "\"content\":[{\"type\":\"text\",\"text\":\"h\\u00e9 \\\"you\\\"\"}]}}");
@@ -837,6 +837,47 @@ static void members_are_spans_of_the_text(void **state)
     assert_false(lp_member_u64(LP_SPAN("{\"a\":7.0}"), LP_SPAN("a"), &n));
 }
 
+/* --- ask --- */
+
+static void reply_to(struct client *c, const char *question, const char *result)
+{
+    char body[512];
+    const char *id = strstr(question, "\"id\":\"");
+    assert_non_null(id);
+    snprintf(body, sizeof body, "{\"jsonrpc\":\"2.0\",%.40s,\"result\":%s}", id, result);
+    STATUS(post(c, body), "202");
+}
+
+static void ask_says_the_answer(void **state)
+{
+    (void)state;
+    struct world w;
+    start(&w, 0);
+    struct client c = {.world = &w};
+    open_as(&c,
+        "{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\",\"params\":{"
+        "\"protocolVersion\":\"2025-11-25\",\"capabilities\":{\"elicitation\":{}}}}");
+    lp_id conn = dial(&w);
+    const char *text = ask(&c, conn, "POST", CALL("1", "ask", "{\"question\":\"who?\"}"));
+    HAS(text, "\"message\":\"who?\",\"requestedSchema\":{\"type\":\"object\"");
+    reply_to(&c, text, "{\"action\":\"accept\",\"content\":{\"answer\":\"me\"}}");
+    HAS(got(&w, conn), "\"text\":\"me\"}],\"structuredContent\":{\"replica\":\"blue\"}");
+    conn = dial(&w);
+    text = ask(&c, conn, "POST", CALL("2", "ask", "{\"question\":7}"));
+    HAS(text, "What shall I say?");
+    reply_to(&c, text, "{\"action\":\"decline\"}");
+    HAS(got(&w, conn), "\"text\":\"no answer\"}],\"isError\":true");
+    conn = dial(&w);
+    (void)ask(&c, conn, "POST", CALL("3", "ask", "{}"));
+    pass(&w, 601ull * SECOND);
+    HAS(got(&w, conn), "no answer came");
+    c.extra = "Accept: application/json\r\n";
+    HAS(post(&c, CALL("4", "ask", "{}")), "see that a stream is open");
+    c = new_client(&w);
+    HAS(post(&c, CALL("5", "ask", "{}")), "\"code\":-32600");
+    finish(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -850,6 +891,7 @@ int main(void)
         cmocka_unit_test(bad_bodies_are_refused),
         cmocka_unit_test(unknown_things_are_answered_in_200),
         cmocka_unit_test(the_tools_do_what_they_say),
+        cmocka_unit_test(ask_says_the_answer),
         cmocka_unit_test(batches_belong_to_2025_03_26),
         cmocka_unit_test(slow_shows_progress),
         cmocka_unit_test(slow_is_plain_json_where_no_stream_is_taken),
