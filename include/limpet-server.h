@@ -41,6 +41,7 @@ enum {
 enum limpet_sessions {
     LIMPET_SESSIONS_LOCAL,     /* in the memory of this process */
     LIMPET_SESSIONS_STATELESS, /* nowhere: no id is given, and none asked for */
+    LIMPET_SESSIONS_SHARED,    /* in a Redis or Valkey: any replica serves any session */
 };
 
 /* Which revisions are spoken. Requests of 2026-07-28 have no session, wherever those live. */
@@ -72,6 +73,11 @@ struct limpet_server_options {
     const char *sse_path; /* where HTTP+SSE of 2024-11-05 is served; nowhere */
     enum limpet_sessions sessions;
     enum limpet_eras eras;
+    const char *store;   /* of shared ones: "redis://host:port" */
+    uint32_t store_wait; /* so many replicas of the store must have what is written; 0 */
+    /* Sentences for a log: the store goes and comes, its URL cannot be. */
+    void (*log)(void *context, struct limpet_span sentence);
+    void *log_context;
     const char *owner;        /* of the sessions; FLY_MACHINE_ID of the environment */
     bool owner_from_hostname; /* where there is no other, made of HOSTNAME */
     enum limpet_replay replay;
@@ -93,9 +99,9 @@ struct limpet_server_options {
     bool owns_process;
 };
 
-/* LIMPET_ESYNTAX: name or version is missing, or a path or owner cannot be; LIMPET_EUNSUPPORTED:
- * sse_path where sessions are not local; LIMPET_ENOMEM. `alloc`
- * may be NULL; what it is asked for: limpet-server(3). */
+/* LIMPET_ESYNTAX: name or version is missing, or a path, owner or store cannot be;
+ * LIMPET_EUNSUPPORTED: sse_path where sessions are not local; LIMPET_ENOMEM. `alloc` may be NULL;
+ * what it is asked for: limpet-server(3). */
 LIMPET_API LIMPET_MUST int limpet_server_new(const struct limpet_alloc *alloc,
     const struct limpet_server_options *options, struct limpet_server **ret_server);
 
@@ -168,6 +174,9 @@ LIMPET_API LIMPET_MUST int limpet_server_feed(
 /* How long until limpet_server_turn is due: 0 now, -1 never, as poll(2) takes it. Ask after each
  * call that feeds. */
 LIMPET_API int limpet_server_timeout_ms(struct limpet_server *server);
+
+/* Readable when a turn is due too, where sessions are shared: the store has answered. Else -1. */
+LIMPET_API int limpet_server_fd(const struct limpet_server *server);
 
 /* Does what is due: timers, posted functions, a stop; and sends what calls have said meanwhile. */
 LIMPET_API void limpet_server_turn(struct limpet_server *server);

@@ -322,6 +322,26 @@ void lp_loop_run(struct lp_loop *loop)
     flush_lines(loop);
 }
 
+void lp_loop_turn(struct lp_loop *loop)
+{
+    loop->clock_left = 0; /* time has passed outside */
+    uv_update_time(&loop->uv);
+    (void)uv_run(&loop->uv, UV_RUN_NOWAIT);
+    flush_lines(loop);
+}
+
+int lp_loop_fd(const struct lp_loop *loop)
+{
+    return uv_backend_fd(&loop->uv);
+}
+
+int lp_loop_timeout_ms(struct lp_loop *loop)
+{
+    uv_update_time(&loop->uv);
+    set_alarm(loop);
+    return uv_backend_timeout(&loop->uv);
+}
+
 static void *run_thread(void *arg)
 {
     struct lp_loop *loop = arg;

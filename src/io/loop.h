@@ -85,6 +85,12 @@ void lp_loops_join(struct lp_loop *const *loops, uint32_t count);
  * lp_loop_end. */
 void lp_loop_run(struct lp_loop *loop);
 
+/* For one that lives inside the loop of somebody else: does what is due, without waiting; the
+ * descriptor that is readable when more is; and how long until then, as poll(2) takes it. */
+void lp_loop_turn(struct lp_loop *loop);
+int lp_loop_fd(const struct lp_loop *loop);
+int lp_loop_timeout_ms(struct lp_loop *loop);
+
 /* Runs loop 0 in this thread and each other one in its own; returns when all have ended. Loop 0
  * turns on until the others have, so that a second signal is heard. The loops were joined before.
  * LP_ENOMEM when a thread cannot be started: those that run are ended. */

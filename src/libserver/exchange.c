@@ -9,7 +9,7 @@
 
 static struct lp_seat_conn *get(const struct limpet_server *server, uint64_t exchange)
 {
-    struct lp_seat_conn *conn = lp_slab_get(&server->conns, exchange);
+    struct lp_seat_conn *conn = lp_seat_conn_get(server, exchange);
     return conn && conn->is_exchange ? conn : NULL;
 }
 
@@ -113,7 +113,7 @@ int limpet_exchange_begin(struct limpet_server *server, const struct limpet_requ
     const struct limpet_answer *answer, uint64_t *ret_exchange)
 {
     struct lp_buf out;
-    if (server->loop)
+    if (server->listens)
         return LIMPET_EEXISTS;
     server->is_fed = true;
     lp_buf_init(&out, LP_HTTP1_HEAD_MAX);

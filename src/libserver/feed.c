@@ -13,9 +13,12 @@ _Static_assert((int)LIMPET_CLOSE_RESET == LP_CLOSE_RESET, "");
 
 enum { READ_MAX = 65536 };
 
-static struct lp_seat_conn *get(const struct limpet_server *server, lp_id id)
+/* Marks the numbers of connections that are fed, beside those of the loop that dials. */
+static const lp_id FED = (lp_id)1 << 63;
+
+struct lp_seat_conn *lp_seat_conn_get(const struct limpet_server *server, lp_id id)
 {
-    return lp_slab_get(&server->conns, id);
+    return id & FED ? lp_slab_get(&server->conns, id & ~FED) : NULL;
 }
 
 /* --- actions --- */
@@ -77,40 +80,45 @@ static int64_t act_on(
     }
 }
 
+/* What is about no connection that is fed: the store's are on the loop. */
+static int64_t act_below(struct limpet_server *server, const struct lp_action *action)
+{
+    const struct lp_shell *below = server->loop ? lp_loop_shell(server->loop) : NULL;
+    if (below && !(action->conn & FED))
+        return below->perform(below->ctx, action);
+    bool sends = action->kind == LP_ACT_WRITE || action->kind == LP_ACT_DRAIN;
+    return sends ? LP_EBROKEN : LP_OK; /* it is dead */
+}
+
 int64_t lp_seat_perform(struct limpet_server *server, const struct lp_action *action)
 {
-    struct lp_seat_conn *conn = get(server, action->conn);
+    struct lp_seat_conn *conn = lp_seat_conn_get(server, action->conn);
     if (conn)
         return act_on(server, conn, action);
-    switch (action->kind) {
-    case LP_ACT_TIMER:
+    if (action->kind == LP_ACT_TIMER)
         server->alarm_us = action->u.timer_at_us;
-        return LP_OK;
-    case LP_ACT_STOPPED:
+    else if (action->kind == LP_ACT_STOPPED)
         server->is_stopped = true;
-        return LP_OK;
-    case LP_ACT_WRITE:
-    case LP_ACT_DRAIN:
-        return LP_EBROKEN;
-    case LP_ACT_CLOSE:
-    case LP_ACT_READ_OFF:
-    case LP_ACT_READ_ON:
-        return LP_OK;
-    default:
-        return LP_EUNSUPPORTED;
-    }
+    else
+        return act_below(server, action);
+    return LP_OK;
 }
 
 /* --- events --- */
 
-static void emit(struct limpet_server *server, struct lp_event *event)
+void lp_seat_dialled(struct limpet_server *server, const struct lp_event *event)
 {
     LP_ASSERT(!server->is_inside); /* a handler, feeder or answer has fed its server */
+    server->is_inside = true;
+    lp_server_event(server->server, event);
+    server->is_inside = false;
+}
+
+static void emit(struct limpet_server *server, struct lp_event *event)
+{
     event->mono_us = lp_clock_mono_us();
     event->wall_ms = lp_clock_wall_ms();
-    server->is_inside = true;
-    lp_seat_event(server, event);
-    server->is_inside = false;
+    lp_seat_dialled(server, event);
 }
 
 void lp_seat_close_over(struct limpet_server *server)
@@ -136,7 +144,7 @@ struct lp_seat_conn *lp_seat_conn_new(struct limpet_server *server)
     struct lp_seat_conn *conn = lp_slab_new(&server->conns, &id);
     if (!conn)
         return NULL;
-    conn->id = id;
+    conn->id = id | FED;
     conn->is_new = true;
     lp_list_init(&conn->over);
     return conn;
@@ -147,7 +155,7 @@ void lp_seat_conn_free(struct limpet_server *server, struct lp_seat_conn *conn)
     if (conn->is_exchange)
         lp_http1_release(&conn->parser);
     lp_list_remove(&conn->over);
-    lp_slab_free(&server->conns, conn->id);
+    lp_slab_free(&server->conns, conn->id & ~FED);
 }
 
 int lp_seat_conn_accept(
@@ -160,7 +168,7 @@ int lp_seat_conn_accept(
         .peer = lp_lib_in(peer->address),
         .unix_uid = -1};
     lp_seat_emit(server, &event);
-    conn = get(server, id);
+    conn = lp_seat_conn_get(server, id);
     if (!conn)
         return LIMPET_ELIMIT;
     conn->is_new = false;
@@ -169,7 +177,7 @@ int lp_seat_conn_accept(
 
 void lp_seat_conn_read(struct limpet_server *server, lp_id id, struct lp_span bytes)
 {
-    while (bytes.len && get(server, id)) {
+    while (bytes.len && lp_seat_conn_get(server, id)) {
         size_t len = bytes.len < READ_MAX ? bytes.len : READ_MAX;
         struct lp_event event = {.kind = LP_EV_READ, .conn = id};
         event.u.bytes = lp_span(bytes.ptr, len);
@@ -180,7 +188,7 @@ void lp_seat_conn_read(struct limpet_server *server, lp_id id, struct lp_span by
 
 void lp_seat_conn_pump(struct limpet_server *server, lp_id id)
 {
-    for (struct lp_seat_conn *conn; (conn = get(server, id)) && conn->drain.len;) {
+    for (struct lp_seat_conn *conn; (conn = lp_seat_conn_get(server, id)) && conn->drain.len;) {
         size_t taken = give(server, conn, conn->drain);
         conn->drain = lp_span_from(conn->drain, taken);
         if (conn->drain.len)
@@ -192,7 +200,7 @@ void lp_seat_conn_pump(struct limpet_server *server, lp_id id)
 
 void lp_seat_conn_break(struct limpet_server *server, lp_id id)
 {
-    struct lp_seat_conn *conn = get(server, id);
+    struct lp_seat_conn *conn = lp_seat_conn_get(server, id);
     if (!conn)
         return;
     lp_seat_conn_free(server, conn);
@@ -224,7 +232,7 @@ void limpet_server_received(
 
 void limpet_server_ended(struct limpet_server *server, uint64_t connection)
 {
-    if (get(server, connection))
+    if (lp_seat_conn_get(server, connection))
         lp_seat_emit(server, &(struct lp_event){.kind = LP_EV_EOF, .conn = connection});
 }
 
@@ -242,7 +250,7 @@ void limpet_server_broken(struct limpet_server *server, uint64_t connection)
 
 int limpet_server_feed(struct limpet_server *server, const struct limpet_feeder *feeder)
 {
-    if (server->loop || server->is_fed)
+    if (server->listens || server->is_fed)
         return LIMPET_EEXISTS;
     (void)pthread_mutex_lock(&server->mutex);
     server->is_fed = true;
@@ -251,10 +259,8 @@ int limpet_server_feed(struct limpet_server *server, const struct limpet_feeder 
     return LIMPET_OK;
 }
 
-int limpet_server_timeout_ms(struct limpet_server *server)
+static int until_alarm_ms(const struct limpet_server *server)
 {
-    if (lp_seat_is_due(server))
-        return 0;
     if (server->alarm_us == UINT64_MAX)
         return -1;
     uint64_t now_us = lp_clock_mono_us();
@@ -262,10 +268,27 @@ int limpet_server_timeout_ms(struct limpet_server *server)
     return ms < INT_MAX ? (int)ms : INT_MAX;
 }
 
+int limpet_server_timeout_ms(struct limpet_server *server)
+{
+    if (lp_seat_is_due(server))
+        return 0;
+    int alarm_ms = until_alarm_ms(server);
+    int below_ms = server->loop ? lp_loop_timeout_ms(server->loop) : -1;
+    bool is_below = alarm_ms < 0 || (below_ms >= 0 && below_ms < alarm_ms);
+    return is_below ? below_ms : alarm_ms;
+}
+
+int limpet_server_fd(const struct limpet_server *server)
+{
+    return server->loop && !server->listens ? lp_loop_fd(server->loop) : -1;
+}
+
 void limpet_server_turn(struct limpet_server *server)
 {
-    if (server->loop)
+    if (server->listens)
         return; /* that does it by itself */
+    if (server->loop)
+        lp_loop_turn(server->loop);
     if (lp_seat_take_stop(server))
         lp_seat_emit(server, &(struct lp_event){.kind = LP_EV_STOP});
     if (server->alarm_us <= lp_clock_mono_us()) {

@@ -28,6 +28,7 @@ enum { LP_SEAT_LISTENERS = 8, LP_SEAT_WHY_MAX = 512, LP_SEAT_URL_MAX = 512 };
 
 struct lp_loop;
 struct lp_listener;
+struct lp_tls_trust;
 struct lp_seat_block;
 struct lp_seat_post;
 
@@ -59,7 +60,11 @@ struct limpet_server {
     const char *path;
     bool owns_process;
 
-    struct lp_loop *loop; /* NULL until it listens */
+    struct lp_loop *loop; /* where it listens; for shared sessions, where it dials */
+    struct lp_tls_trust *trust;
+    void (*log)(void *context, struct limpet_span sentence);
+    void *log_context;
+    bool listens; /* on its own loop */
     struct lp_listener *listeners[LP_SEAT_LISTENERS];
     uint32_t listener_count;
     bool has_run;
@@ -75,7 +80,7 @@ struct limpet_server {
     struct lp_head answered; /* of the answer that is being read */
     uint64_t alarm_us;
 
-    pthread_mutex_t mutex; /* over the next three, and `loop` where another thread looks */
+    pthread_mutex_t mutex; /* over the next three, and `listens` where another thread looks */
     struct lp_seat_post *posts;
     struct lp_seat_post **posts_end;
     bool is_stop_due;
@@ -97,11 +102,13 @@ void lp_seat_give_back(struct limpet_server *server);
 
 /* Keeps a sentence for limpet_server_why, cut where it is too long; returns `error`. */
 int lp_seat_fail(struct limpet_server *server, int error, struct lp_span why);
-/* Handles an event of the loop. */
-void lp_seat_event(void *server, const struct lp_event *event);
+/* Handles an event of the loop it listens on. */
+void lp_seat_event(struct limpet_server *server, const struct lp_event *event);
 
 /* --- loop.c --- */
 
+/* Makes the loop, with TLS where it is to dial so. LIMPET_ENOMEM. */
+LP_MUST int lp_seat_make_loop(struct limpet_server *server, bool dials_tls);
 void lp_seat_close(struct limpet_server *server);
 
 /* --- feed.c --- */
@@ -109,8 +116,11 @@ void lp_seat_close(struct limpet_server *server);
 int64_t lp_seat_perform(struct limpet_server *server, const struct lp_action *action);
 /* Hands an event in, with the clocks, and does what is due behind it. */
 void lp_seat_emit(struct limpet_server *server, struct lp_event *event);
+/* Handles an event of the loop that it only dials on. */
+void lp_seat_dialled(struct limpet_server *server, const struct lp_event *event);
 /* An exchange is a connection of one request: when it is answered, its client ends. */
 void lp_seat_close_over(struct limpet_server *server);
+struct lp_seat_conn *lp_seat_conn_get(const struct limpet_server *server, lp_id id);
 /* A new connection, of which the server does not know yet; NULL: too many, or no memory. */
 struct lp_seat_conn *lp_seat_conn_new(struct limpet_server *server);
 void lp_seat_conn_free(struct limpet_server *server, struct lp_seat_conn *conn);

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "io/listener.h"
 #include "io/signals.h"
+#include "io/tls_trust.h"
 #include "libserver/libserver.h"
 #include "wire/uri.h"
 
@@ -30,6 +31,32 @@ static int parse(const char *address, struct lp_listener_args *ret)
     return LIMPET_OK;
 }
 
+static void on_event(void *ctx, const struct lp_event *event)
+{
+    struct limpet_server *server = ctx;
+    if (server->listens)
+        lp_seat_event(server, event);
+    else
+        lp_seat_dialled(server, event);
+}
+
+int lp_seat_make_loop(struct limpet_server *server, bool dials_tls)
+{
+    struct lp_buf why;
+    lp_buf_init(&why, LP_SEAT_WHY_MAX);
+    int err = dials_tls ? lp_tls_trust_new(&(struct lp_tls_trust_args){0}, &why, &server->trust)
+                        : LIMPET_OK;
+    lp_buf_release(&why);
+    if (!err)
+        server->loop =
+            lp_loop_new(&(struct lp_loop_args){.conn_max = CONN_MAX, .trust = server->trust});
+    if (!server->loop)
+        return LIMPET_ENOMEM;
+    lp_loop_attach(server->loop, server, on_event);
+    lp_loops_join(&server->loop, 1);
+    return LIMPET_OK;
+}
+
 /* Before anybody can know that it listens: a signal that comes early must not be lost. */
 static int take_process(struct limpet_server *server)
 {
@@ -39,17 +66,16 @@ static int take_process(struct limpet_server *server)
     return lp_signals_open(server->loop, &(struct lp_signals_args){0});
 }
 
-static int make_loop(struct limpet_server *server)
+/* From now on the loop is the server's shell. Nothing has happened yet that set its timer. */
+static int begin(struct limpet_server *server)
 {
-    struct lp_loop *loop = lp_loop_new(&(struct lp_loop_args){.conn_max = CONN_MAX});
-    if (!loop)
-        return LIMPET_ENOMEM;
-    lp_loop_attach(loop, server, lp_seat_event);
+    int err = server->loop ? LIMPET_OK : lp_seat_make_loop(server, false);
+    if (err)
+        return err;
     (void)pthread_mutex_lock(&server->mutex);
-    server->loop = loop;
+    server->listens = true;
     (void)pthread_mutex_unlock(&server->mutex);
-    lp_loops_join(&server->loop, 1);
-    int err = take_process(server);
+    err = take_process(server);
     return err ? err : lp_seat_catch_up(server);
 }
 
@@ -88,7 +114,7 @@ int limpet_server_listen(struct limpet_server *server, const char *address)
     if (server->listener_count == LP_SEAT_LISTENERS)
         return lp_seat_fail(
             server, LIMPET_ELIMIT, LP_SPAN("a server listens on at most 8 addresses"));
-    int err = server->loop ? LIMPET_OK : make_loop(server);
+    int err = server->listens ? LIMPET_OK : begin(server);
     args.index = server->listener_count;
     return err ? err : open_listener(server, &args);
 }
@@ -113,6 +139,7 @@ int limpet_server_run(struct limpet_server *server)
 void lp_seat_close(struct limpet_server *server)
 {
     lp_loop_free(server->loop);
+    lp_tls_trust_free(server->trust);
     for (uint32_t i = 0; i < server->listener_count; i++)
         lp_listener_free(server->listeners[i]);
 }

@@ -15,7 +15,7 @@ struct lp_seat_post {
 /* Before it listens or is fed nobody needs to be told: limpet_server_listen and _turn look. */
 static int ring(struct limpet_server *server)
 {
-    if (server->loop)
+    if (server->listens)
         return lp_loop_config(server->loop, NULL);
     if (server->feeder.wake)
         server->feeder.wake(server->feeder.context);
@@ -82,7 +82,7 @@ int limpet_server_stop(struct limpet_server *server)
 {
     (void)pthread_mutex_lock(&server->mutex);
     server->is_stop_due = true;
-    int err = server->loop ? lp_loop_stop(server->loop) : ring(server);
+    int err = server->listens ? lp_loop_stop(server->loop) : ring(server);
     (void)pthread_mutex_unlock(&server->mutex);
     return err;
 }

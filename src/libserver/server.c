@@ -13,6 +13,7 @@ _Static_assert((int)LIMPET_EUNREACHABLE == LP_EUNREACHABLE, "");
 _Static_assert((int)LIMPET_STATE_MAX == LP_SERVER_STATE_MAX, "");
 _Static_assert((int)LIMPET_SESSIONS_LOCAL == LP_SESSIONS_LOCAL, "");
 _Static_assert((int)LIMPET_SESSIONS_STATELESS == LP_SESSIONS_STATELESS, "");
+_Static_assert((int)LIMPET_SESSIONS_SHARED == LP_SESSIONS_SHARED, "");
 _Static_assert((int)LIMPET_ERAS_BOTH == LP_ERAS_BOTH, "");
 _Static_assert((int)LIMPET_ERAS_LEGACY == LP_ERAS_LEGACY, "");
 _Static_assert((int)LIMPET_ERAS_MODERN == LP_ERAS_MODERN, "");
@@ -20,6 +21,8 @@ _Static_assert((int)LIMPET_REPLAY_OFF == LP_SERVER_REPLAY_OFF, "");
 _Static_assert((int)LIMPET_REPLAY_PREFER == LP_SERVER_REPLAY_PREFER, "");
 _Static_assert((int)LIMPET_REPLAY_STRICT == LP_SERVER_REPLAY_STRICT, "");
 _Static_assert((int)LIMPET_PRINCIPAL_BYTES == sizeof(struct lp_key), "");
+
+enum { VARIABLE_MAX = 128 };
 
 /* --- words --- */
 
@@ -75,7 +78,12 @@ static bool on_bearer(void *ctx, struct lp_span token, struct lp_key *ret_princi
 static int64_t perform(void *ctx, const struct lp_action *action)
 {
     struct limpet_server *server = ctx;
-    if (!server->loop)
+    if (action->kind == LP_ACT_LOG) {
+        if (server->log)
+            server->log(server->log_context, lp_lib_out(action->u.log.line));
+        return LP_OK;
+    }
+    if (!server->listens)
         return lp_seat_perform(server, action);
     const struct lp_shell *below = lp_loop_shell(server->loop);
     return below->perform(below->ctx, action);
@@ -87,8 +95,39 @@ static enum lp_server_replay replay_of(
     return server->owner.len ? (enum lp_server_replay)replay : LP_SERVER_REPLAY_OFF;
 }
 
+static bool find_variable(void *ctx, struct lp_span name, struct lp_span *ret_value)
+{
+    char text[VARIABLE_MAX];
+    (void)ctx;
+    if (name.len >= sizeof text)
+        return false;
+    memcpy(text, name.ptr, name.len);
+    text[name.len] = '\0';
+    *ret_value = lp_span_str(getenv(text));
+    return ret_value->ptr != NULL;
+}
+
+/* Where shared sessions live, and the loop to get there. */
+static int open_store(struct limpet_server *server, const struct limpet_server_options *options,
+    struct lp_store_url *ret)
+{
+    struct lp_span why;
+    if (options->sessions != LIMPET_SESSIONS_SHARED)
+        return LIMPET_OK;
+    if (lp_store_url_parse(lp_span_str(options->store), find_variable, NULL, ret, &why)) {
+        if (server->log)
+            server->log(server->log_context, lp_lib_out(why));
+        return LIMPET_ESYNTAX;
+    }
+    return lp_seat_make_loop(server, ret->is_tls);
+}
+
 static int start(struct limpet_server *server, const struct limpet_server_options *options)
 {
+    struct lp_store_url store;
+    int err = open_store(server, options, &store);
+    if (err)
+        return err;
     const char *origins = options->origins ? options->origins : getenv("LIMPET_ALLOWED_ORIGINS");
     struct lp_server_args args = {.shell = &server->shell,
         .offer = &server->offer,
@@ -101,6 +140,8 @@ static int start(struct limpet_server *server, const struct limpet_server_option
         .eras = (enum lp_server_eras)options->eras,
         .owner = lp_owner_span(&server->owner),
         .replay = replay_of(server, options->replay),
+        .store = &store,
+        .store_wait = options->store_wait,
         .session_max = options->session_max,
         .idle_us = options->idle_ms * 1000ull,
         .grace_us = options->grace_ms * 1000ull,
@@ -115,6 +156,8 @@ static int start(struct limpet_server *server, const struct limpet_server_option
 
 static int set_up(struct limpet_server *server, const struct limpet_server_options *options)
 {
+    server->log = options->log;
+    server->log_context = options->log_context;
     server->bearer = options->bearer;
     server->bearer_context = options->bearer_context;
     server->owns_process = options->owns_process;
@@ -183,11 +226,10 @@ void limpet_server_free(struct limpet_server *server)
     (void)lp_resize(&alloc, server, sizeof *server, 0);
 }
 
-void lp_seat_event(void *ctx, const struct lp_event *event)
+void lp_seat_event(struct limpet_server *server, const struct lp_event *event)
 {
-    struct limpet_server *server = ctx;
     lp_server_event(server->server, event);
-    if (event->kind != LP_EV_CONFIG || !server->loop)
+    if (event->kind != LP_EV_CONFIG)
         return;
     lp_seat_run_posts(server); /* CONFIG is the bell of post.c */
     lp_server_settle(server->server, event->mono_us);

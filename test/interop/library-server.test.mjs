@@ -11,8 +11,9 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import { connect, until } from '../system/lib/flow.mjs';
 import { send } from '../system/lib/http.mjs';
 import { start } from '../system/lib/proc.mjs';
-import { assertLost, assertRpcError, initialize, MODERN, post, POST_HEADERS, request, SESSION }
-  from '../system/lib/rpc.mjs';
+import { startRedis } from '../system/lib/redis.mjs';
+import { assertLost, assertRpcError, initialize, MODERN, post, POST_HEADERS, request, SESSION,
+  toolCall } from '../system/lib/rpc.mjs';
 
 const ROOT = path.resolve(import.meta.dirname, '../..');
 const BUILD = path.resolve(process.env.LIMPET_BUILD ?? path.dirname(process.env.LIMPET));
@@ -240,4 +241,51 @@ suite('the owner-id table [S3] [S4]', () => {
       });
     }
   }
+});
+
+// The library's own loop, and one on the loop of its program, with one store.
+suite('shared sessions [L3]', () => {
+  const servers = (t, url) => Promise.all(['counter', 'counter', 'poll'].map(
+    name => serve(t, path.join(EXAMPLES, `server-${name}`), { STORE_URL: url })));
+  const asked = (url, id, name) => send(url, { method: 'POST',
+    body: toolCall(1, name), headers: { ...POST_HEADERS, [SESSION]: id } });
+  const textOf = answer => answer.json.result.content[0].text;
+
+  test('any of them serves any session, and counts that come at once lose none', async t => {
+    const redis = await startRedis(t);
+    const all = await servers(t, redis.url);
+    const urls = all.map(server => server.url);
+    for (const opener of urls) {
+      const id = (await post(opener, initialize())).headers[SESSION];
+      assert.equal(textOf(await asked(urls[2], id, 'greet')), 'Hello from a loop of poll');
+      const counts = await Promise.all(Array.from({ length: 12 },
+        (_, i) => asked(urls[i % 2], id, 'count')));
+      assert.deepEqual(counts.map(textOf).map(Number).sort((a, b) => a - b),
+        Array.from({ length: 12 }, (_, i) => i + 1));
+    }
+    await Promise.all(all.map(async ({ proc }) =>
+      assert.equal((await proc.stop('SIGTERM', 15_000)).code, 0)));
+  });
+
+  test('a store that is away is 503, and said; back, the session goes on', async t => {
+    const redis = await startRedis(t);
+    const [first, , polled] = await servers(t, redis.url);
+    const id = (await post(first.url, initialize())).headers[SESSION];
+    assert.equal(textOf(await asked(first.url, id, 'count')), '1');
+    await redis.kill();
+    assert.equal((await asked(polled.url, id, 'greet')).status, 503);
+    await redis.start();
+    let answer;
+    await until(async () => (answer = await asked(polled.url, id, 'greet')).status === 200, 20_000,
+      'the session');
+    assert.equal(textOf(answer), 'Hello from a loop of poll');
+    await first.proc.says(/store/i, 10_000);
+  });
+
+  test('a store whose URL cannot be is told', async t => {
+    const proc = start(t, 'counter', path.join(EXAMPLES, 'server-counter'), ['127.0.0.1:0'],
+      { env: { STORE_URL: 'http://127.0.0.1' } });
+    assert.equal((await proc.ended).code, 1);
+    assert.match(proc.stderr, /redis:/);
+  });
 });

@@ -2,6 +2,8 @@
  * configuration and stop, log lines, and the end after STOPPED. */
 #include "io_harness.h"
 
+#include <poll.h>
+
 static int setup(void **state)
 {
     *state = engine_plain();
@@ -66,6 +68,32 @@ static void a_timer_set_again_for_now_leaves_the_loop_turning(void **state)
     turn(e);
     assert_true(e->counts[LP_EV_TIMER] >= 1 && e->counts[LP_EV_TIMER] <= 2);
     TURN_UNTIL(e, e->counts[LP_EV_TIMER] == 100);
+}
+
+/* Waits as somebody else's loop does, then turns. */
+static void wait_and_turn(struct engine *e)
+{
+    struct pollfd fd = {.fd = lp_loop_fd(e->loop), .events = POLLIN};
+    (void)poll(&fd, 1, lp_loop_timeout_ms(e->loop));
+    lp_loop_turn(e->loop);
+}
+
+static void it_turns_within_the_loop_of_somebody_else(void **state)
+{
+    struct engine *e = *state;
+    uint64_t at_us = lp_clock_mono_us() + 20000;
+    lp_loop_turn(e->loop);
+    assert_int_equal(lp_loop_timeout_ms(e->loop), -1);
+    set_timer(e, at_us);
+    assert_in_range(lp_loop_timeout_ms(e->loop), 1, 21);
+    lp_loop_turn(e->loop);
+    assert_int_equal(e->counts[LP_EV_TIMER], 0);
+    while (!e->counts[LP_EV_TIMER])
+        wait_and_turn(e);
+    assert_true(e->events[0].mono_us >= at_us);
+    assert_int_equal(lp_loop_config(e->loop, e), LP_OK);
+    while (!e->counts[LP_EV_CONFIG])
+        wait_and_turn(e);
 }
 
 static void ask_store(struct engine *e, uint64_t ticket)
@@ -314,6 +342,7 @@ int main(void)
         T(a_timer_comes_once_and_never_early),
         T(a_timer_is_replaced_and_taken_back),
         T(a_timer_set_again_for_now_leaves_the_loop_turning),
+        T(it_turns_within_the_loop_of_somebody_else),
         T(the_store_is_down),
         T(an_unknown_action_is_refused),
         T(mail_to_nobody_and_to_oneself),

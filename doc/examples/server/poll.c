@@ -108,7 +108,7 @@ static int wanted(const struct peer *p)
 
 static void turn(struct limpet_server *server, int listener, struct peer *peers)
 {
-    struct pollfd fds[PEERS_MAX + 1];
+    struct pollfd fds[PEERS_MAX + 2];
     int ms = limpet_server_timeout_ms(server);
     for (int i = 0; i < PEERS_MAX; i++) {
         fds[i].fd = peers[i].fd;
@@ -116,7 +116,9 @@ static void turn(struct limpet_server *server, int listener, struct peer *peers)
     }
     fds[PEERS_MAX].fd = listener;
     fds[PEERS_MAX].events = POLLIN;
-    if (poll(fds, PEERS_MAX + 1, ms < 0 || ms > TURN_MS_MAX ? TURN_MS_MAX : ms) > 0) {
+    fds[PEERS_MAX + 1].fd = limpet_server_fd(server); /* of the store; -1: poll skips it */
+    fds[PEERS_MAX + 1].events = POLLIN;
+    if (poll(fds, PEERS_MAX + 2, ms < 0 || ms > TURN_MS_MAX ? TURN_MS_MAX : ms) > 0) {
         for (int i = 0; i < PEERS_MAX; i++)
             if (fds[i].fd >= 0 && fds[i].revents)
                 serve_peer(server, &peers[i], fds[i].revents);
@@ -157,6 +159,8 @@ static int new_server(struct limpet_server **ret_server)
     struct limpet_tool tool = LIMPET_ZERO;
     options.name = "poll";
     options.version = "1.0";
+    options.store = getenv("STORE_URL");
+    options.sessions = options.store ? LIMPET_SESSIONS_SHARED : LIMPET_SESSIONS_LOCAL;
     options.replay = LIMPET_REPLAY_PREFER; /* where the platform gives an owner id */
     feeder.write = on_write;
     feeder.pause = on_pause;
