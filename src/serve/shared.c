@@ -143,6 +143,12 @@ uint64_t lp_shared_number(const struct lp_store_reply *reply, uint32_t index)
     return lp_span_to_u64(lp_shared_text(reply, index), &number) ? number : 0;
 }
 
+const struct lp_store_reply *lp_shared_list(const struct lp_store_reply *reply, uint32_t index)
+{
+    const struct lp_store_reply *list = lp_store_reply_item(reply, index);
+    return list ? list->first : NULL;
+}
+
 bool lp_shared_says_gone(const struct lp_store_result *result)
 {
     bool has_answer =

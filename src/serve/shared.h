@@ -47,7 +47,7 @@ struct lp_post {
     lp_id channel;
     struct lp_key key; /* of the session */
     uint32_t count;
-    char ids[LP_SHARED_TARGETS][32]; /* of the message in the box */
+    char ids[LP_SHARED_TARGETS][48]; /* of the message in the box */
     struct lp_timer timer;
 };
 
@@ -106,6 +106,8 @@ void lp_step_post(struct lp_step *step, const struct lp_wait *wait);
 /* Texts and numbers of an answer; empty and 0 for what is not there. */
 struct lp_span lp_shared_text(const struct lp_store_reply *reply, uint32_t index);
 uint64_t lp_shared_number(const struct lp_store_reply *reply, uint32_t index);
+/* The first item of the list at that place; NULL: it is empty. */
+const struct lp_store_reply *lp_shared_list(const struct lp_store_reply *reply, uint32_t index);
 /* The store has answered: there is no such session (any more). */
 bool lp_shared_says_gone(const struct lp_store_result *result);
 

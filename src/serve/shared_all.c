@@ -37,8 +37,7 @@ static void on_heard(
     shared->is_hearing = false;
     if (result->outcome != LP_OUTCOME_ANSWERED || cursor.len >= sizeof shared->heard)
         return;
-    const struct lp_store_reply *list = lp_store_reply_item(result->reply, 1);
-    for (const struct lp_store_reply *at = list ? list->first : NULL; at; at = at->next)
+    for (const struct lp_store_reply *at = lp_shared_list(result->reply, 1); at; at = at->next)
         tell_here(server, lp_shared_text(at, 0), lp_shared_text(at, 1));
     bool has_moved = shared->heard[0] && !lp_span_eq(cursor, lp_span_str(shared->heard));
     memcpy(shared->heard, cursor.ptr, cursor.len);

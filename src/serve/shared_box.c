@@ -18,10 +18,9 @@ static struct lp_span asker_of(struct lp_span token)
 {
     enum { ASKED = 3 * LP_HEX_DIGITS + 4 };
     uint64_t number;
-    bool is_ours = token.len == ASKED && token.ptr[0] == '"' &&
-        token.ptr[1 + LP_HEX_DIGITS] == '-' &&
-        lp_hex_to_u64(lp_span(token.ptr + 1, LP_HEX_DIGITS), &number);
-    return is_ours ? lp_span(token.ptr + 1, LP_HEX_DIGITS) : LP_SPAN("");
+    struct lp_span rest = lp_span_from(token, token.len == ASKED);
+    struct lp_span asker = lp_span_split(rest, '-', &rest);
+    return lp_hex_to_u64(asker, &number) ? asker : LP_SPAN("");
 }
 
 /* The replicas to which the message has to go, one behind the other; empty: it stays here. */
@@ -76,8 +75,8 @@ static void on_withdrawn(
     struct lp_server *server, const struct lp_wait *wait, const struct lp_store_result *result)
 {
     struct lp_post *post = get_post(server, wait->post);
-    bool is_known = result->outcome == LP_OUTCOME_ANSWERED && result->reply;
-    if (post)
+    bool is_known = result->outcome == LP_OUTCOME_ANSWERED;
+    if (post) /* else it was told meanwhile that it was taken */
         finish(server, post, is_known && result->reply->integer < (int64_t)post->count);
 }
 
@@ -98,11 +97,10 @@ void lp_shared_post_timer(struct lp_server *server, lp_id id)
 /* Remembers under which ids the message lies in the box; false: it lies nowhere. */
 static bool take_ids(struct lp_post *post, const struct lp_store_result *result)
 {
-    const struct lp_store_reply *ids = result->reply;
-    if (result->outcome != LP_OUTCOME_ANSWERED || !ids)
+    if (result->outcome != LP_OUTCOME_ANSWERED)
         return false;
-    for (const struct lp_store_reply *at = ids->first; at; at = at->next)
-        if (post->count < LP_SHARED_TARGETS && at->text.len < sizeof post->ids[0])
+    for (const struct lp_store_reply *at = result->reply->first; at; at = at->next)
+        if (at->text.len < sizeof post->ids[0])
             memcpy(post->ids[post->count++], at->text.ptr, at->text.len);
     return post->count > 0;
 }
@@ -113,6 +111,10 @@ static void on_posted(
     struct lp_post *post = get_post(server, wait->post);
     if (!post)
         return; /* taken already */
+    if (lp_shared_says_gone(result) && post->request) {
+        lp_request_found(server, post->request, LP_NOT_FOUND, NULL);
+        post->request = 0;
+    }
     if (!take_ids(post, result) ||
         lp_heap_set(&server->timers, &post->timer, server->now_us + LP_SHARED_TAKE_US))
         finish(server, post, false);

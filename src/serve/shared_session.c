@@ -44,10 +44,9 @@ static void on_created(
     struct lp_server *server, const struct lp_wait *wait, const struct lp_store_result *result)
 {
     struct lp_request *r = lp_request_get(server, wait->request);
-    struct lp_session *session = lp_session_get(server, wait->session);
     lp_session_release(server, wait->session);
-    if (!session || !is_done(result))
-        fail_to_create(server, wait->request, session);
+    if (!is_done(result))
+        fail_to_create(server, wait->request, lp_session_get(server, wait->session));
     else if (r)
         lp_respond_json(server, r, 200);
 }

@@ -124,7 +124,7 @@ void lp_shared_unfollow(struct lp_server *server, struct lp_session *session)
 void lp_shared_left(struct lp_server *server, const struct lp_channel *ch)
 {
     char room[LISTENER_MAX];
-    if (ch->request && ch->number == 0)
+    if (ch->number == 0)
         leave(server, lp_session_get(server, ch->session), false,
             name_listener(server, ch->request, room), ch->next - 1);
 }
@@ -133,7 +133,7 @@ void lp_shared_left(struct lp_server *server, const struct lp_channel *ch)
 
 static bool is_reader(const struct lp_channel *ch)
 {
-    return ch->is_reader && ch->request && !ch->is_over;
+    return ch->is_reader && !ch->is_over;
 }
 
 /* The channels that are read from the store here; how many. */
@@ -151,9 +151,8 @@ static uint32_t find_readers(const struct lp_session *session, lp_id ret[LP_SHAR
 
 static void take_replicas(struct lp_session *session, const struct lp_store_reply *reply)
 {
-    const struct lp_store_reply *list = lp_store_reply_item(reply, REPLICAS);
     lp_buf_clear(&session->others);
-    for (const struct lp_store_reply *at = list ? list->first : NULL; at; at = at->next)
+    for (const struct lp_store_reply *at = lp_shared_list(reply, REPLICAS); at; at = at->next)
         if (at->text.len == LP_REPLICA_LEN && lp_buf_append(&session->others, at->text))
             return; /* as many as a message can go to; or no memory: less is found then */
 }
@@ -178,26 +177,25 @@ static void note_writer(struct lp_channel *ch, struct lp_span writer)
 static bool feed_one(
     struct lp_server *server, struct lp_channel *ch, const struct lp_store_reply *entry)
 {
-    uint64_t number;
+    uint64_t number = 0;
     struct lp_span rest;
-    struct lp_span id = lp_shared_text(entry, 0);
+    struct lp_span id = lp_span_split(lp_shared_text(entry, 0), '-', &rest);
     const struct lp_store_reply *fields = lp_store_reply_item(entry, 1);
     struct lp_span json = lp_shared_text(fields, 1);
     note_writer(ch, lp_shared_text(fields, 0));
-    if (lp_span_to_u64(lp_span_split(id, '-', &rest), &number) && lp_span_eq(rest, LP_SPAN("0")) &&
-        number > ch->history.last)
+    if (lp_span_eq(rest, LP_SPAN("0")) && lp_span_to_u64(id, &number))
         lp_channel_feed(server, ch, number, json);
     return lp_span_eq(json, LP_SPAN("."));
 }
 
 /* True: there may be more. */
 static bool feed(struct lp_server *server, const struct lp_session *session, lp_id id,
-    const struct lp_store_reply *events)
+    const struct lp_store_reply *at)
 {
     bool is_over = false;
     struct lp_channel *ch = lp_channel_get(server, id);
     uint64_t before = ch ? ch->history.last : 0;
-    for (const struct lp_store_reply *at = events ? events->first : NULL; at && ch; at = at->next) {
+    for (; at && ch; at = at->next) {
         is_over = feed_one(server, ch, at) || is_over;
         ch = lp_channel_get(server, id);
     }
@@ -215,8 +213,7 @@ static void feed_all(
 {
     for (uint32_t i = 0; i < wait->reader_count; i++) {
         struct lp_session *session = lp_session_get(server, wait->session);
-        if (session &&
-            feed(server, session, wait->readers[i], lp_store_reply_item(reply, EVENTS + i)))
+        if (session && feed(server, session, wait->readers[i], lp_shared_list(reply, EVENTS + i)))
             session->is_stale = true;
     }
 }
@@ -235,14 +232,13 @@ static void take_box(struct lp_server *server, lp_id id, const struct lp_store_r
 {
     struct lp_session *session = lp_session_get(server, id);
     struct lp_span cursor = lp_shared_text(reply, CURSOR);
-    const struct lp_store_reply *box = lp_store_reply_item(reply, BOX);
-    if (session && cursor.len && cursor.len < sizeof session->box) {
+    if (cursor.len < sizeof session->box) {
         memcpy(session->box, cursor.ptr, cursor.len);
         session->box[cursor.len] = '\0';
     }
-    for (const struct lp_store_reply *at = box ? box->first : NULL; at; at = at->next)
-        if ((session = lp_session_get(server, id)))
-            lp_shared_take(server, session, at);
+    const struct lp_store_reply *at = lp_shared_list(reply, BOX);
+    for (; at && (session = lp_session_get(server, id)); at = at->next)
+        lp_shared_take(server, session, at);
 }
 
 static void on_looked(struct lp_server *server, struct lp_session *session,

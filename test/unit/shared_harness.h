@@ -100,6 +100,7 @@ struct store_conn {
     int fd;   /* -1: refused */
     bool is_new;
     bool is_drained;
+    struct lp_buf held; /* what a mute replica has written */
 };
 
 struct replica {
@@ -109,6 +110,7 @@ struct replica {
     uint32_t dialled;
     bool is_refused; /* the store takes no connections of it */
     bool is_deaf;    /* what the store says stays where it is */
+    bool is_mute;    /* what it says to the store is held back */
     uint32_t log_lines;
     char name[8];
 };
@@ -122,6 +124,7 @@ static inline void forget(struct store_conn *conn)
 {
     if (conn->id && conn->fd >= 0)
         close(conn->fd);
+    lp_buf_release(&conn->held);
     *conn = (struct store_conn){0};
 }
 
@@ -137,11 +140,19 @@ static inline int64_t send_all(const struct store_conn *conn, struct lp_span byt
     return (int64_t)sent;
 }
 
-static inline int64_t write_all(const struct store_conn *conn, const struct lp_action *action)
+static inline int64_t hold(struct store_conn *conn, struct lp_span bytes)
+{
+    assert_int_equal(lp_buf_append(&conn->held, bytes), 0);
+    return (int64_t)bytes.len;
+}
+
+static inline int64_t write_all(
+    const struct replica *r, struct store_conn *conn, const struct lp_action *action)
 {
     int64_t all = 0;
     for (uint32_t i = 0; i < action->u.write.count; i++) {
-        int64_t n = send_all(conn, action->u.write.parts[i]);
+        struct lp_span part = action->u.write.parts[i];
+        int64_t n = r->is_mute ? hold(conn, part) : send_all(conn, part);
         if (n < 0)
             return n;
         all += n;
@@ -158,6 +169,7 @@ static inline int64_t connect_store(struct replica *r)
     lp_id id = (lp_id)(STORE_GENERATION + r->dialled++) << 32 | (slot + 1);
     r->conns[slot] =
         (struct store_conn){.id = id, .fd = r->is_refused ? -1 : dial_redis(), .is_new = true};
+    lp_buf_init(&r->conns[slot].held, 1 << 20);
     return (int64_t)id;
 }
 
@@ -172,7 +184,7 @@ static inline int64_t do_perform(struct replica *r, const struct lp_action *acti
         return perform(&r->w, action);
     switch (action->kind) {
     case LP_ACT_WRITE:
-        return write_all(conn, action);
+        return write_all(r, conn, action);
     case LP_ACT_DRAIN:
         conn->is_drained = send_all(conn, action->u.drain) >= 0;
         return 0;
@@ -235,6 +247,19 @@ static inline void pump(struct replica *r)
             hear(r, i);
 }
 
+/* A mute replica may speak again: first what was held back. */
+static inline void unmute(struct replica *r)
+{
+    r->is_mute = false;
+    for (uint32_t i = 0; i < STORE_CONNS; i++) {
+        struct store_conn *conn = &r->conns[i];
+        struct lp_span bytes = lp_buf_span(&conn->held);
+        if (conn->id && bytes.len)
+            assert_int_equal(send_all(conn, bytes), (int64_t)bytes.len);
+        lp_buf_clear(&conn->held);
+    }
+}
+
 /* The connections to the store break, as its death would do it; `connects`: it is there again. */
 static inline void cut_store(struct replica *r, bool connects)
 {
@@ -247,6 +272,18 @@ static inline void cut_store(struct replica *r, bool connects)
         forget(&r->conns[i]);
         tell(&r->w, (struct lp_event){.kind = LP_EV_BROKEN, .conn = id});
     }
+}
+
+/* Commands that a mute replica holds back. */
+static inline uint32_t held_commands(const struct replica *r)
+{
+    uint32_t all = 0;
+    for (uint32_t i = 0; i < STORE_CONNS; i++) {
+        struct lp_span rest = lp_buf_span(&r->conns[i].held);
+        for (size_t at; (at = lp_span_search(rest, LP_SPAN("\nEVAL"))) < rest.len; all++)
+            rest = lp_span_from(rest, at + 1);
+    }
+    return all;
 }
 
 static inline uint32_t waiting(const struct replica *r)
@@ -263,6 +300,16 @@ static inline void quiet(struct replica *r)
         pump(r);
     }
     assert_int_equal(waiting(r), 0);
+}
+
+/* A mute replica: until what is left without an answer are so many commands that it holds back. */
+static inline void quiet_but(struct replica *r, uint32_t held)
+{
+    for (int left = PATIENCE; left && (held_commands(r) < held || waiting(r) > held); left--) {
+        poll(NULL, 0, 1);
+        pump(r);
+    }
+    assert_int_equal(waiting(r), held);
 }
 
 /* Both of them pumped until `part` is in what came on the connection, which is returned. */

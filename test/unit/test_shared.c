@@ -455,6 +455,13 @@ static void asked_here_answered_there(void **state)
     STATUS(reply(&c, &a, id, NULL), "202");
     STATUS(reply(&c, &b, "\"0123456789abcdef-0123456789abcdef\"", NULL), "202");
     STATUS(reply(&c, &b, "17", NULL), "202");
+    static const char *const odd[] = {"\"", "-0123456789abcdef-zz\"", "-zz-0123456789abcdef\"",
+        "-0123456789abcdef-0123456789abcdef\""};
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+        char text[128];
+        snprintf(text, sizeof text, "\"%s%s", b.w.server->shared->replica, odd[i]);
+        STATUS(reply(&c, &b, text, NULL), "202");
+    }
     /* in a client that takes no stream the question comes on the GET stream, wherever it is */
     lp_id stream = begin_ask(&c, &b, "GET", NULL);
     quiet(&b);
