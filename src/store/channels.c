@@ -28,6 +28,7 @@ static void say_or_leave(struct lp_store *store, struct lp_span verb, struct lp_
 {
     if (store->listener.state == LP_NODE_UP && say(&store->listener, verb, channel))
         store->listener.is_leaving = true;
+    lp_store_tick_at(store, store->now_us); /* if no flush follows in this event */
 }
 
 int lp_store_subscribe(struct lp_store *store, struct lp_span channel, lp_id *ret_id)

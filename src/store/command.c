@@ -111,6 +111,7 @@ int lp_store_call(struct lp_store *store, const struct lp_store_call_args *args,
     if (ret_call)
         *ret_call = command->id;
     lp_store_route(store, command);
+    lp_store_tick_at(store, store->now_us); /* if no flush follows in this event */
     return LP_OK;
 }
 
@@ -129,6 +130,7 @@ int lp_store_eval(struct lp_store *store, uint32_t script, uint32_t key_count,
     if (ret_call)
         *ret_call = command->id;
     lp_store_route(store, command);
+    lp_store_tick_at(store, store->now_us); /* if no flush follows in this event */
     return LP_OK;
 }
 

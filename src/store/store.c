@@ -179,6 +179,7 @@ static bool flush_round(struct lp_store *store)
 void lp_store_flush(struct lp_store *store)
 {
     int rounds = 0;
+    LP_ASSERT(lp_heap_set(store->timers, &store->tick, UINT64_MAX) == LP_OK); /* set anew below */
     while (flush_round(store) && ++rounds < FLUSH_ROUNDS_MAX)
         ;
     /* Who calls again each time that it is told "down" is told again in another turn. */

@@ -185,8 +185,8 @@ void lp_store_free(struct lp_store *store);
 bool lp_store_event(struct lp_store *store, const struct lp_event *event);
 /* A timer of the heap with a kind from LP_TIMER_STORE to below LP_TIMER_STORE_END. */
 void lp_store_timer(struct lp_store *store, struct lp_timer *timer, uint64_t now_us);
-/* At the end of every event, after the last call and before the owner flushes its own connections,
- * since `done` is called from here too. What is called after it waits for the next flush. */
+/* At the end of every event, before the owner flushes its own connections, since `done` is called
+ * from here too. What is called after it goes out in the next turn: a timer is set for it. */
 void lp_store_flush(struct lp_store *store);
 
 /* A connection is there and logged in (cluster: and the slot map is known). */

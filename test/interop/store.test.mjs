@@ -281,13 +281,17 @@ test('a cluster: slots that move and a primary that dies, while calls go on', as
   const runs = keys.map(key => counting(store, key, 1));
   const [from, to] = [await cluster.primaryOf('{a}n'), await cluster.primaryOf('{c}n')];
   assert.notEqual(from, to);
+  let both;
   await move(cluster, '{a}n', from, to, async () => {
     // Not there yet on either side: the old owner says ASK.
     const fresh = await store.call('w', '{a}fresh', 'SET', '{a}fresh', 'x');
     assert.deepEqual(fresh, { outcome: 'ANSWERED', mayHaveRun: true, reply: 'OK' });
     assert.equal((await store.call('r', '{a}fresh', 'GET', '{a}fresh')).reply, 'x');
+    // One here and one there: TRYAGAIN, until they are together.
+    both = store.call('r', '{a}n', 'MGET', '{a}n', '{a}fresh');
   });
   assert.equal(await cluster.primaryOf('{a}n'), to);
+  assert.match((await both).reply, /^\[\d+,x\]$/);
   const moved = runs[0].sums.answered;
   await until('the counter goes on where it is now', () => runs[0].sums.answered > moved + 20, WITHIN);
 

@@ -181,6 +181,21 @@ static void test_named_refusals(void **state)
     world_free(w);
 }
 
+/* A call after the flush is not forgotten until something else happens. */
+static void test_call_after_the_flush(void **state)
+{
+    (void)state;
+    struct world *w = world_up((struct lp_store_args){0});
+    uint64_t next_us = lp_heap_next_us(&w->timers);
+    assert_int_equal(try_call(w, 1, READS, "GET k", NULL), LP_OK);
+    assert_int_equal(lp_heap_next_us(&w->timers), w->now_us);
+    pass_ms(w, 0);
+    assert_said(w, 1, "GET k");
+    answer(w, 1, "$-1\r\n");
+    assert_int_equal(lp_heap_next_us(&w->timers), next_us);
+    world_free(w);
+}
+
 /* Calls that come before there is a connection wait for it; without one they fail at once. */
 static void test_before_it_is_up(void **state)
 {
@@ -599,7 +614,9 @@ static void test_waiting_for_replicas(void **state)
     answer(w, 1, "-ERR no\r\n:0\r\n");
     assert_told(w, "6 REFUSED no !ERR no\n");
     call(w, 7, WRITES, "INCR a");
+    pass_ms(w, 1);
     lp_id held = call(w, 8, WRITES, "INCR b");
+    pass_ms(w, 1);
     call(w, 9, REPEATS, "SET c 1");
     pass_ms(w, 1);
     answer(w, 1, ":4\r\n");
@@ -743,6 +760,7 @@ int main(void)
         cmocka_unit_test(test_log_in_that_takes_too_long),
         cmocka_unit_test(test_replies),
         cmocka_unit_test(test_named_refusals),
+        cmocka_unit_test(test_call_after_the_flush),
         cmocka_unit_test(test_before_it_is_up),
         cmocka_unit_test(test_cut),
         cmocka_unit_test(test_cut_and_then_away),
