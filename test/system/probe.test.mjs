@@ -538,7 +538,7 @@ function forgetful(t, limit) {
   });
 }
 
-test('after a rest: the session is forgotten, the quiet stream cut (STR-04, DEP idle)', async t => {
+test('after a rest: the session is forgotten, the quiet stream cut (STA-10, STR-04)', async t => {
   const server = new URL(await forgetful(t, 2500));
   const url = await haproxy(t, [server.host], { backend: 'timeout server 4s' });
   const { code, stdout, stderr } = await limpet(['--json', '--rest', '8', url]);
