@@ -314,6 +314,7 @@ static int open_client(struct lp_inspect *in)
     struct lp_client_args args = {.fetcher = in->loop.fetcher,
         .jar = in->loop.jar_in_use,
         .capabilities = lp_buf_span(&capabilities),
+        .log_level = LP_SPAN("\"info\""), /* a server of sessions says what it says by itself */
         .stream_first = in->is_interactive || takes_json(&in->first),
         .ops = &CLIENT_OPS,
         .ctx = in};

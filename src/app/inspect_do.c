@@ -71,13 +71,22 @@ static void on_failed(void *ctx, lp_id call, const struct lp_client_failure *why
 
 static const struct lp_call_ops CALL_OPS = {on_answer, on_progress, on_failed};
 
+/* 2026-07-28 has no ping; what it has for "are you there" is the first question itself. */
+static struct lp_span method_of(const struct lp_inspect *in)
+{
+    const struct lp_client_info *info = lp_client_info(in->client);
+    struct lp_span method = lp_span_str(in->verb->method);
+    bool is_modern = info && info->era == LP_ERA_MODERN;
+    return is_modern && lp_span_eq(method, LP_SPAN("ping")) ? LP_SPAN("server/discover") : method;
+}
+
 static void ask(struct lp_inspect *in, struct lp_span cursor)
 {
     struct lp_buf params;
     bool is_raw = in->verb->argument && !in->verb->argument[0];
     lp_buf_init(&params, PARAMS_MAX);
     int err = write_params(in, cursor, &params);
-    struct lp_call_args args = {.method = is_raw ? in->now.name : lp_span_str(in->verb->method),
+    struct lp_call_args args = {.method = is_raw ? in->now.name : method_of(in),
         .params = lp_buf_span(&params),
         .wants_progress = in->verb->takes_json,
         .ops = &CALL_OPS,

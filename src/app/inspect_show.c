@@ -258,6 +258,12 @@ void lp_inspect_show_failure(struct lp_inspect *in, const struct lp_client_failu
     if (left)
         fprintf(stderr, "... (%zu bytes more%s)", left, in->is_json ? "" : "; --json prints all");
     fputc('\n', stderr);
+    struct lp_span path = in->loop.target.uri.path;
+    bool has_path = path.len > 1;
+    if (why->status == 404 && !has_path && !in->is_busy)
+        lp_inspect_say(
+            "limpet: the URL has no path; most servers have their endpoint at /mcp: %.*s%s",
+            (int)in->loop.target.url.len, in->loop.target.url.ptr, path.len ? "mcp" : "/mcp");
     bool is_hint = why->kind == LP_FAILURE_LOST && !in->loop.target.cookie_jar;
     if (is_hint)
         lp_inspect_say(

@@ -114,6 +114,8 @@ static void on_version(void *ctx, struct lp_span element)
     struct lp_seen *seen = ctx;
     size_t at = strlen(seen->modern);
     struct lp_span name = element.len > 2 ? lp_span(element.ptr + 1, element.len - 2) : element;
+    if (lp_version_is_legacy(name))
+        return; /* a server of both eras may name them too */
     if (at + name.len + 2 < sizeof seen->modern)
         snprintf(seen->modern + at, sizeof seen->modern - at, "%s%.*s", at ? " " : "",
             (int)name.len, name.ptr);

@@ -105,6 +105,7 @@ suite('what a server offers', () => {
     const url = `http://127.0.0.1:${port}/mcp`;
     assert.deepEqual(names(ok(await inspect(['--json', url, 'tools']))),
       ['echo', 'whoami', 'counter', 'slow', 'notify', 'ask']);
+    assert.equal((await inspect([url, 'ping'])).code, 0, 'which 2026-07-28 does not have');
     // What a first call makes the server say is not missed.
     for (let i = 0; i < 5; i++) {
       const told = ok(await inspect(['--era', 'legacy', url, 'call', 'notify']));
@@ -348,6 +349,8 @@ suite('what goes wrong', () => {
     const [{ port: there }] = await conf(t, 1);
     await failure([`http://127.0.0.1:${there}/elsewhere`, 'tools'],
       /Error POSTing to endpoint \(HTTP 404\)/);
+    await failure([`http://127.0.0.1:${there}`, 'tools'],
+      /the URL has no path; most servers have their endpoint at \/mcp: http:\/\/127\.0\.0\.1:\d+\/mcp$/m);
   });
 
   test('a peer that speaks something else', async t => {
