@@ -8,6 +8,7 @@
 #include "io/log.h"
 #include "io/loop.h"
 #include "io/signals.h"
+#include "io/tls_trust.h"
 #include "mcp/keyring.h"
 #include "serve/sample.h"
 #include "wire/field.h"
@@ -33,6 +34,7 @@ struct settings {
 
 /* What runs; everything NULL until it is there. */
 struct replica {
+    struct lp_tls_trust *trust; /* of a store behind TLS: the roots of the system */
     struct lp_loop *loop;
     struct lp_listener *listener;
     struct lp_sample *sample;
@@ -106,16 +108,33 @@ static int open_log(struct replica *r)
     return err;
 }
 
+static int open_loop(struct replica *r, const struct settings *settings)
+{
+    struct lp_buf why;
+    lp_buf_init(&why, WHY_MAX);
+    int err = settings->store.is_tls
+        ? lp_tls_trust_new(&(struct lp_tls_trust_args){0}, &why, &r->trust)
+        : LP_OK;
+    lp_buf_release(&why);
+    if (err)
+        return err;
+    r->loop = lp_loop_new(&(struct lp_loop_args){.conn_max = CONN_MAX, .trust = r->trust});
+    return r->loop ? LP_OK : LP_ENOMEM;
+}
+
 static int start(struct replica *r, const struct settings *settings)
 {
-    r->loop = lp_loop_new(&(struct lp_loop_args){.conn_max = CONN_MAX});
-    int err = r->loop ? open_log(r) : LP_ENOMEM;
+    int err = open_loop(r, settings);
+    if (!err)
+        err = open_log(r);
     if (!err)
         err = start_sample(r, settings);
     if (!err)
         lp_loops_join(&r->loop, 1);
     if (!err)
         err = lp_signals_open(r->loop, &(struct lp_signals_args){0});
+    if (!err)
+        err = lp_loop_config(r->loop, NULL); /* the start signal: the store is looked for now */
     if (err)
         return lp_app_cannot_start(err);
     return listen_on(r, settings);
@@ -137,6 +156,7 @@ static int serve(const struct settings *settings)
     }
     lp_sample_free(r.sample);
     lp_loop_free(r.loop);
+    lp_tls_trust_free(r.trust);
     lp_listener_free(r.listener);
     lp_log_close(r.log);
     return status;

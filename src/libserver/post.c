@@ -68,10 +68,11 @@ void lp_seat_drop_posts(struct limpet_server *server)
     }
 }
 
+/* Rings without posts too: the store is looked for now, and not at the first request. */
 int lp_seat_catch_up(struct limpet_server *server)
 {
     (void)pthread_mutex_lock(&server->mutex);
-    int err = server->posts ? ring(server) : LIMPET_OK;
+    int err = ring(server);
     if (!err && server->is_stop_due)
         err = lp_loop_stop(server->loop);
     (void)pthread_mutex_unlock(&server->mutex);

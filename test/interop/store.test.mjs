@@ -3,7 +3,6 @@
 // cluster that loses a primary and moves slots. What is counted must be what Redis has.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 import { folder } from '../system/lib/gateway.mjs';
@@ -162,15 +161,7 @@ test('each reason for not being up is named, and no secret in it', async t => {
 
 test('behind TLS: only with a certificate that somebody trusted has signed', async t => {
   const authority = new Authority(t);
-  const { key, cert } = authority.issue(['IP:127.0.0.1']);
-  const dir = folder(t);
-  writeFileSync(path.join(dir, 'key'), key);
-  writeFileSync(path.join(dir, 'cert'), cert);
-  const port = await freePort();
-  await startRedis(t, { password: 'geheim', flags: ['--tls-port', port, '--tls-auth-clients', 'no',
-    '--tls-key-file', path.join(dir, 'key'), '--tls-cert-file', path.join(dir, 'cert'),
-    '--tls-ca-cert-file', authority.file] });
-  const url = `rediss://:geheim@127.0.0.1:${port}`;
+  const { tlsUrl: url } = await startRedis(t, { password: 'geheim', authority });
   const store = new Store(t, url, { cacert: authority.file });
   const big = 'x'.repeat(3000);
   for (let n = 0; n < 20; n++) {

@@ -4,13 +4,14 @@ import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { session as officialSession, sessions } from './lib/flow.mjs';
-import { LIMPET, run } from './lib/proc.mjs';
+import { LIMPET, run, start } from './lib/proc.mjs';
 import { startRedis } from './lib/redis.mjs';
 import { answerOf, assertLost, assertRpcError, initialize, notification, post, Session, toolCall }
   from './lib/rpc.mjs';
 import { askedAcross, assertAway, at, confs, countOf, incrementsAtOnce, limpets, ready,
   twentyOfTwenty, until } from './lib/shared.mjs';
 import { randomChoice } from './lib/sidecars.mjs';
+import { Authority } from './lib/tls.mjs';
 
 const ELICITATION = { elicitation: {} };
 
@@ -214,6 +215,20 @@ suite('shared sessions: the command line', () => {
     await refused([...shared, ...store, '--sse-path', '/sse'], /--sse-path/);
     await refused(['--session', 'x'], /say --session local, shared or stateless/);
   });
+});
+
+test('a store behind TLS: with a known authority it is up, with an unknown one it is not', async t => {
+  const authority = new Authority(t);
+  const redis = await startRedis(t, { password: 'geheim', authority });
+  const replica = async (env, line) => {
+    const proc = start(t, 'replica', LIMPET, ['replica', '--listen', '127.0.0.1:0', '--session',
+      'shared', '--store', redis.tlsUrl], { env });
+    await proc.says(line, 10000);
+    return (await proc.says(/listening on (http:\S+)/)).at(1);
+  };
+  const url = await replica({ SSL_CERT_FILE: authority.file }, /The store at \S+ is up\./);
+  assert.equal(await (await Session.open(url)).tool('counter'), '1');
+  await replica({ SSL_CERT_FILE: new Authority(t).file }, /does not get through the TLS handshake/);
 });
 
 test('the official client, every feature, at three replicas behind random choice', async t => {

@@ -1,5 +1,7 @@
 // Real Redis servers of a test: one that writes every command to disk before it answers, or a
 // cluster of primaries with a replica each. They can be killed and come back on the same port.
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { folder } from './gateway.mjs';
 import { freePort } from './ports.mjs';
@@ -27,7 +29,11 @@ class Redis {
   }
 
   get address() { return `127.0.0.1:${this.port}`; }
-  get url() { return `redis://${this.password ? `:${this.password}@` : ''}${this.address}`; }
+  get url() { return this.#url('redis', this.port); }
+  get tlsUrl() { return this.#url('rediss', this.tlsPort); }
+  #url(scheme, port) {
+    return `${scheme}://${this.password ? `:${this.password}@` : ''}127.0.0.1:${port}`;
+  }
 
   // Starts it (again): same port, same folder, so that it finds what it had.
   async start() {
@@ -58,10 +64,21 @@ class Redis {
   }
 }
 
-// `flags` as on redis-server's command line; `password` is asked of everybody.
-export async function startRedis(t, { flags = [], password } = {}) {
-  const redis = new Redis(t, { port: await freePort(), dir: folder(t), flags, password });
-  return redis.start();
+// `flags` as on redis-server's command line; `password` is asked of everybody; with an `authority`
+// (lib/tls.mjs) there is a second port, at `tlsUrl`, with a certificate of it.
+export async function startRedis(t, { flags = [], password, authority } = {}) {
+  const settings = { port: await freePort(), dir: folder(t), flags, password };
+  if (authority) await addTls(settings, authority);
+  return new Redis(t, settings).start();
+}
+
+async function addTls(settings, authority) {
+  const { key, file } = authority.issue(['IP:127.0.0.1']);
+  const keyFile = path.join(settings.dir, 'tls.key');
+  writeFileSync(keyFile, key);
+  settings.tlsPort = await freePort();
+  settings.flags = [...settings.flags, '--tls-port', settings.tlsPort, '--tls-auth-clients', 'no',
+    '--tls-key-file', keyFile, '--tls-cert-file', file, '--tls-ca-cert-file', authority.file];
 }
 
 class Cluster {
