@@ -81,6 +81,10 @@ struct limpet_server_options {
     const char *owner;        /* of the sessions; FLY_MACHINE_ID of the environment */
     bool owner_from_hostname; /* where there is no other, made of HOSTNAME */
     enum limpet_replay replay;
+    /* The text of a key file (limpet_ticket(3)), the same for all replicas: what a client of
+     * 2026-07-28 carries from one question of a call to the next is sealed with it. Without, with a
+     * key of this server's own, and no other one can go on with such a call. */
+    const char *keys;
     const char *origins;     /* allowed ones, comma separated; LIMPET_ALLOWED_ORIGINS */
     uint32_t session_max;    /* 256; beyond, the one that was idle longest ends */
     uint32_t idle_ms;        /* a session without a request; 15 minutes */
@@ -99,7 +103,7 @@ struct limpet_server_options {
     bool owns_process;
 };
 
-/* LIMPET_ESYNTAX: name or version is missing, or a path, owner or store cannot be;
+/* LIMPET_ESYNTAX: name or version is missing, or a path, owner, key or store cannot be;
  * LIMPET_EUNSUPPORTED: sse_path where sessions are not local; LIMPET_ENOMEM. `alloc` may be NULL;
  * what it is asked for: limpet-server(3). */
 LIMPET_API LIMPET_MUST int limpet_server_new(const struct limpet_alloc *alloc,
@@ -383,10 +387,31 @@ LIMPET_API bool limpet_call_log_session(
 LIMPET_API LIMPET_MUST int limpet_call_wait(struct limpet_call *call, uint32_t ms);
 /* Asks the client: "elicitation/create", "sampling/createMessage", "roots/list". `params` is raw
  * JSON, or empty; `wake` follows with the reply or, after `timeout_ms`, without. One question at a
- * time. LIMPET_EUNSUPPORTED: as above, or there is no session, or the client has not said that it
- * can; LIMPET_ENOT_FOUND: it has no stream open on which to ask; LIMPET_ESYNTAX, LIMPET_ENOMEM. */
+ * time; after LIMPET_OK the call is not touched before. LIMPET_EUNSUPPORTED: as above, or the
+ * client has not said that it can, or there is no session (before 2026-07-28); LIMPET_ENOT_FOUND:
+ * it has no stream open on which to ask; LIMPET_ELIMIT, LIMPET_ESYNTAX, LIMPET_ENOMEM.
+ *
+ * In 2026-07-28 the question is the answer to the request: the call ends here, `over` comes, and
+ * when the client has asked again, with its answer and in time, the handler runs once more from its
+ * start, perhaps in another process (options.keys). Up to here it must ask the same questions in
+ * the same order, which are answered at once. So a handler does nothing with lasting effect before
+ * its last question. */
 LIMPET_API LIMPET_MUST int limpet_call_ask(
     struct limpet_call *call, const char *method, struct limpet_span params, uint32_t timeout_ms);
+
+enum { LIMPET_QUESTIONS_MAX = 16, LIMPET_QUESTION_KEY_MAX = 63 };
+
+struct limpet_question {
+    const char *key; /* yours: letters, digits, '_'; another one for each */
+    const char *method;
+    struct limpet_span params;
+};
+
+/* Several at once; `wake` follows with an object of all answers by their keys as `result`, or with
+ * the first error. With a session they are asked one after the other. Errors as above;
+ * LIMPET_ELIMIT: more than LIMPET_QUESTIONS_MAX, LIMPET_ESYNTAX: none, or a bad key. */
+LIMPET_API LIMPET_MUST int limpet_call_ask_all(struct limpet_call *call,
+    const struct limpet_question *questions, size_t count, uint32_t timeout_ms);
 /* Ends the connection of the call's stream, not the call: the client comes again for the rest
  * (2025-11-25). Nothing where the client could not. */
 LIMPET_API void limpet_call_poll(struct limpet_call *call);

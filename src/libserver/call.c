@@ -116,6 +116,47 @@ int limpet_call_ask(
     return lp_job_ask(inner(call), method, json, timeout_ms * 1000ull);
 }
 
+static bool is_key(struct lp_span text)
+{
+    bool is_fine = text.len && text.len <= LIMPET_QUESTION_KEY_MAX;
+    for (size_t i = 0; i < text.len && is_fine; i++) {
+        char c = text.ptr[i];
+        is_fine =
+            (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    }
+    return is_fine;
+}
+
+/* Whether the last of these can be asked, its key no earlier one's. */
+static bool is_question(const struct limpet_question *questions, size_t last)
+{
+    const struct limpet_question *one = &questions[last];
+    struct lp_span params = lp_lib_in(one->params);
+    bool is_fine = is_key(lp_span_str(one->key)) && one->method &&
+        (!params.len || lp_seat_is_json(params, '{'));
+    for (size_t i = 0; i < last && is_fine; i++)
+        is_fine = strcmp(questions[i].key, one->key) != 0;
+    return is_fine;
+}
+
+int limpet_call_ask_all(struct limpet_call *call, const struct limpet_question *questions,
+    size_t count, uint32_t timeout_ms)
+{
+    struct lp_question all[LIMPET_QUESTIONS_MAX];
+    if (!lp_job_may_wait(peek(call)))
+        return LIMPET_EUNSUPPORTED;
+    if (count > LIMPET_QUESTIONS_MAX)
+        return LIMPET_ELIMIT;
+    for (size_t i = 0; i < count; i++) {
+        if (!is_question(questions, i))
+            return LIMPET_ESYNTAX;
+        all[i] = (struct lp_question){
+            questions[i].key, questions[i].method, lp_lib_in(questions[i].params)};
+    }
+    return count ? lp_job_ask_all(inner(call), all, (uint32_t)count, timeout_ms * 1000ull)
+                 : LIMPET_ESYNTAX;
+}
+
 int limpet_call_state_get(struct limpet_call *call)
 {
     return lp_job_may_wait(peek(call)) ? lp_job_state_get(inner(call)) : LIMPET_EUNSUPPORTED;

@@ -124,8 +124,12 @@ static int open_store(struct limpet_server *server, const struct limpet_server_o
 
 static int start(struct limpet_server *server, const struct limpet_server_options *options)
 {
+    uint32_t line;
     struct lp_store_url store;
+    struct lp_keyring ring = {0};
     int err = open_store(server, options, &store);
+    if (!err && options->keys)
+        err = lp_keyring_parse(lp_span_str(options->keys), &ring, &line) ? LIMPET_ESYNTAX : 0;
     if (err)
         return err;
     const char *origins = options->origins ? options->origins : getenv("LIMPET_ALLOWED_ORIGINS");
@@ -141,6 +145,7 @@ static int start(struct limpet_server *server, const struct limpet_server_option
         .owner = lp_owner_span(&server->owner),
         .replay = replay_of(server, options->replay),
         .store = &store,
+        .keys = options->keys ? &ring : NULL,
         .store_wait = options->store_wait,
         .session_max = options->session_max,
         .idle_us = options->idle_ms * 1000ull,
@@ -151,7 +156,9 @@ static int start(struct limpet_server *server, const struct limpet_server_option
         .bearer_ctx = server,
         .resource_metadata = lp_span_str(options->resource_metadata)};
     lp_io_random(args.seed, sizeof args.seed);
-    return lp_server_new(&args, &server->server);
+    err = lp_server_new(&args, &server->server);
+    lp_keyring_fini(&ring);
+    return err;
 }
 
 static int set_up(struct limpet_server *server, const struct limpet_server_options *options)

@@ -3,6 +3,7 @@
 #include <limpet-server.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "conf_texts.h"
 
@@ -327,6 +328,7 @@ int main(int argc, char **argv)
         .version = "1",
         .lists_change = true,
         .has_subscriptions = true,
+        .keys = getenv("KEYS"), /* the text of a key file, for several of it */
         .retry_ms = 500,
         .owns_process = true};
     struct limpet_server *server = NULL;

@@ -2,6 +2,7 @@
 // called by the official client; and the other examples of servers.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -12,7 +13,7 @@ import { connect, until } from '../system/lib/flow.mjs';
 import { send } from '../system/lib/http.mjs';
 import { start } from '../system/lib/proc.mjs';
 import { startRedis } from '../system/lib/redis.mjs';
-import { assertLost, assertRpcError, initialize, MODERN, post, POST_HEADERS, request, SESSION,
+import { assertLost, assertRpcError, initialize, MODERN, modern, post, POST_HEADERS, request, SESSION,
   toolCall } from '../system/lib/rpc.mjs';
 
 const ROOT = path.resolve(import.meta.dirname, '../..');
@@ -39,8 +40,8 @@ function compile(t, code, [compiler, ...flags]) {
   return path.join(dir, 'greeter');
 }
 
-async function serve(t, program, env = {}) {
-  const proc = start(t, path.basename(program), program, ['127.0.0.1:0'], { env });
+async function serve(t, program, env = {}, more = []) {
+  const proc = start(t, path.basename(program), program, ['127.0.0.1:0', ...more], { env });
   const [, url] = await proc.says(/listening on (http:\S+)\n/, STARTS);
   return { proc, url };
 }
@@ -82,6 +83,23 @@ suite('the 40 lines of the README', () => {
     const { client: legacy } = await connect(url);
     t.after(() => legacy.close());
     assert.equal((await call(legacy, 'greet', { name: 'you' })).text, 'Hello, you!');
+  });
+
+  test('a question of 2026-07-28 is answered at whichever process has the key', async t => {
+    const KEYS = `${randomBytes(32).toString('base64')}\n`;
+    const program = path.join(BUILD, 'test/interop/conf-library');
+    const [first, second] = await Promise.all(
+      ['a', 'b'].map(name => serve(t, program, { KEYS }, [name])));
+    const asked = (url, id, more = {}) => send(url, modern(id, 'tools/call',
+      { name: 'test_elicitation', arguments: { message: 'who?' }, ...more },
+      { meta: { 'io.modelcontextprotocol/clientCapabilities': { elicitation: {} } } }));
+    const { resultType, inputRequests, requestState } = (await asked(first.url, 'x')).json.result;
+    assert.equal(resultType, 'input_required');
+    const [[key, question]] = Object.entries(inputRequests);
+    assert.equal(question.params.message, 'who?');
+    const inputResponses = { [key]: { action: 'accept', content: { username: 'u' } } };
+    const answer = await asked(second.url, 'y', { requestState, inputResponses });
+    assert.match(answer.json.result.content[0].text, /action=accept, content=\{"username":"u"\}/);
   });
 
   test('an address that cannot be is told, and the exit status is 1', async t => {

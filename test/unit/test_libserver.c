@@ -14,6 +14,8 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#define BYTES_64 "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
 static bool is_text(struct limpet_span span, const char *text)
 {
     return span.len == strlen(text) && (!span.len || memcmp(span.ptr, text, span.len) == 0);
@@ -60,7 +62,14 @@ static void test_bad_options(void **state)
         expect_bad((struct limpet_server_options){.name = "a", .version = "1", .path = PATHS[i]});
     expect_bad((struct limpet_server_options){.name = "a", .version = "1", .path = path});
     expect_bad((struct limpet_server_options){.name = "a", .version = "1", .sse_path = "sse"});
+    expect_bad((struct limpet_server_options){.name = "a", .version = "1", .keys = "no key"});
     expect_bad((struct limpet_server_options){.name = "a", .version = "1", .owner = "m-1"});
+    expect_bad((struct limpet_server_options){
+        .name = "a", .version = "1", .sessions = LIMPET_SESSIONS_SHARED});
+    expect_bad((struct limpet_server_options){.name = "a",
+        .version = "1",
+        .sessions = LIMPET_SESSIONS_SHARED,
+        .store = "redis://:${" BYTES_64 BYTES_64 "}@localhost"});
     limpet_server_free(NULL);
 }
 

@@ -312,6 +312,44 @@ static void test_questions(void **state)
     limpet_server_free(place.server);
 }
 
+static void ask_all(void *context, struct limpet_call *call)
+{
+    static const struct limpet_question BAD[][2] = {
+        {{NULL, "roots/list", {NULL, 0}}, {"b", "roots/list", {NULL, 0}}},
+        {{"", "roots/list", {NULL, 0}}, {"b", "roots/list", {NULL, 0}}},
+        {{"a-b", "roots/list", {NULL, 0}}, {"b", "roots/list", {NULL, 0}}},
+        {{"a", NULL, {NULL, 0}}, {"b", "roots/list", {NULL, 0}}},
+        {{"a", "roots/list", {"[]", 2}}, {"b", "roots/list", {NULL, 0}}},
+        {{"a", "roots/list", {NULL, 0}}, {"a", "roots/list", {NULL, 0}}},
+    };
+    const struct limpet_question questions[] = {{"who", "elicitation/create", limpet_str(QUESTION)},
+        {"Who_2", "elicitation/create", limpet_str(QUESTION)}};
+    (void)context;
+    assert_int_equal(limpet_call_ask_all(call, questions, 0, 9), LIMPET_ESYNTAX);
+    assert_int_equal(limpet_call_ask_all(call, questions, 17, 9), LIMPET_ELIMIT);
+    for (size_t i = 0; i < sizeof BAD / sizeof *BAD; i++)
+        assert_int_equal(limpet_call_ask_all(call, BAD[i], 2, 9), LIMPET_ESYNTAX);
+    assert_int_equal(limpet_call_ask_all(call, questions, 2, 60000), LIMPET_OK);
+}
+
+static void test_several_questions(void **state)
+{
+    (void)state;
+    struct place place;
+    set_up(&place, (struct limpet_handler){.run = ask_all, .wake = on_answer}, CAPABLE);
+    call_it(&place, CALL_IT("{}"));
+    answer_question(&place, "\"result\":{\"action\":\"accept\"}");
+    assert_int_equal(place.heard.ends, 0);
+    char *second = strstr(strstr(place.heard.body, "\"id\":\"") + 1, "\"id\":\"");
+    memmove(place.heard.body, second, strlen(second) + 1); /* only that is looked at */
+    place.heard.len = strlen(place.heard.body);
+    answer_question(&place, "\"result\":{\"action\":\"decline\"}");
+    assert_int_equal(place.heard.ends, 1);
+    HAS(place.heard, "\\\"who\\\":{\\\"action\\\":\\\"accept\\\"}");
+    HAS(place.heard, "\\\"Who_2\\\":{\\\"action\\\":\\\"decline\\\"}");
+    limpet_server_free(place.server);
+}
+
 static void test_a_client_that_cannot_be_asked(void **state)
 {
     (void)state;
@@ -388,6 +426,7 @@ int main(void)
         cmocka_unit_test(test_waiting),
         cmocka_unit_test(test_a_handler_without_wake_cannot_wait),
         cmocka_unit_test(test_questions),
+        cmocka_unit_test(test_several_questions),
         cmocka_unit_test(test_a_client_that_cannot_be_asked),
         cmocka_unit_test(test_state),
     };
