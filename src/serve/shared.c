@@ -267,8 +267,13 @@ int lp_shared_new(struct lp_server *server)
 void lp_shared_free(struct lp_server *server)
 {
     struct lp_shared *shared = server->shared;
+    uint32_t cursor = 0;
+    lp_id id;
     if (!shared)
         return;
+    lp_heap_cancel(&server->timers, &shared->poll);
+    for (struct lp_post *post; (post = lp_slab_next(&shared->posts, &cursor, &id));)
+        lp_heap_cancel(&server->timers, &post->timer);
     lp_store_free(shared->store);
     lp_slab_fini(&shared->waits);
     lp_slab_fini(&shared->posts);

@@ -8,7 +8,10 @@ import { suite, test } from 'node:test';
 import { folder, gateway } from '../system/lib/gateway.mjs';
 import { freePort } from '../system/lib/ports.mjs';
 import { LIMPET, MODULES, NODE, run, start } from '../system/lib/proc.mjs';
+import { startRedis } from '../system/lib/redis.mjs';
 import { conf, everything, urls } from '../system/lib/replicas.mjs';
+import { confs, ready } from '../system/lib/shared.mjs';
+import { randomChoice } from '../system/lib/sidecars.mjs';
 
 const CLI = path.join(MODULES, '@modelcontextprotocol/conformance/dist/index.js');
 // The library's server with the offer of conf_offer.h; built beside the tests.
@@ -96,6 +99,17 @@ suite('conformance', { concurrency: false }, () => {
     const [passed, failed] = total(summary);
     assert.ok(passed >= CHECKS && failed === 0, text);
   });
+
+  test('three replicas that share their sessions, any of them for any request, do the same',
+    async t => {
+      const replicas = await confs(t, 3, await startRedis(t));
+      await ready(replicas);
+      const front = await randomChoice(t, replicas);
+      const { summary, text } = await score(t, front.port);
+      assert.equal(Object.keys(summary).length, SCENARIOS, text);
+      const [passed, failed] = total(summary);
+      assert.ok(passed >= CHECKS && failed === 0, text);
+    });
 
   test("the reference server's passes and fails come out the same", async t => {
     const replicas = await everything(t, 3);
