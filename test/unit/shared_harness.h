@@ -260,6 +260,23 @@ static inline void unmute(struct replica *r)
     }
 }
 
+static inline uint32_t add_fds(const struct replica *r, struct pollfd *fds, uint32_t count)
+{
+    for (uint32_t i = 0; r && !r->is_deaf && i < STORE_CONNS; i++)
+        if (r->conns[i].id && !r->conns[i].is_new)
+            fds[count++] = (struct pollfd){.fd = r->conns[i].fd, .events = POLLIN};
+    return count;
+}
+
+/* Until the store has something for one of them (`other` may be NULL), for a millisecond at most.
+ */
+static inline void nap(const struct replica *r, const struct replica *other)
+{
+    struct pollfd fds[2 * STORE_CONNS];
+    uint32_t count = add_fds(other, fds, add_fds(r, fds, 0));
+    poll(fds, count, 1);
+}
+
 /* The connections to the store break, as its death would do it; `connects`: it is there again. */
 static inline void cut_store(struct replica *r, bool connects)
 {
@@ -296,7 +313,7 @@ static inline void quiet(struct replica *r)
 {
     int left = PATIENCE;
     for (pump(r); waiting(r) && left; left--) {
-        poll(NULL, 0, 1);
+        nap(r, NULL);
         pump(r);
     }
     assert_int_equal(waiting(r), 0);
@@ -306,7 +323,7 @@ static inline void quiet(struct replica *r)
 static inline void quiet_but(struct replica *r, uint32_t held)
 {
     for (int left = PATIENCE; left && (held_commands(r) < held || waiting(r) > held); left--) {
-        poll(NULL, 0, 1);
+        nap(r, NULL);
         pump(r);
     }
     assert_int_equal(waiting(r), held);
@@ -323,7 +340,7 @@ static inline const char *await_part(
         pump(r);
         if (other)
             pump(other);
-        poll(NULL, 0, 1);
+        nap(r, other);
     }
     fail_msg("\"%s\" never came; but: %s", part, got(&r->w, conn));
     return NULL;
@@ -482,12 +499,12 @@ static inline void start_up(struct replica *r, const char *name)
     start_replica(r, name, (struct lp_server_args){0});
     for (int left = PATIENCE; left && !lp_store_is_up(r->w.server->shared->store); left--) {
         pump(r);
-        poll(NULL, 0, 1);
+        nap(r, NULL);
     }
     assert_true(lp_store_is_up(r->w.server->shared->store));
     for (int left = PATIENCE; left && !r->w.server->shared->heard[0]; left--) {
         pump(r);
-        poll(NULL, 0, 1);
+        nap(r, NULL);
     }
     assert_true(r->w.server->shared->heard[0] != '\0');
     quiet(r);

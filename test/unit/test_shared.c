@@ -34,7 +34,7 @@ static void await_end(struct replica *r, lp_id conn, struct replica *other)
     for (int left = PATIENCE; left && !has_ended(r, conn); left--) {
         pump(r);
         pump(other);
-        poll(NULL, 0, 1);
+        nap(r, other);
     }
     assert_true(has_ended(r, conn));
 }

@@ -64,7 +64,7 @@ static void work(void)
         pump(&rich);
         if (left < 6 && !waiting(&poor) && !waiting(&rich))
             return;
-        poll(NULL, 0, 1);
+        nap(&poor, &rich);
     }
 }
 
@@ -149,7 +149,7 @@ static void recover(struct replica *r)
         pass(&r->w, SECOND / 10);
         for (int turns = 100; turns && !lp_store_is_up(r->w.server->shared->store); turns--) {
             pump(r);
-            poll(NULL, 0, 1);
+            nap(r, NULL);
         }
     }
     for (int left = 3; left; left--) {
@@ -157,6 +157,19 @@ static void recover(struct replica *r)
         pass(&r->w, 3 * SECOND);
     }
     quiet(r);
+}
+
+/* The clients of the last round have left, and make room for the next. */
+static void forget_peers(struct world *w)
+{
+    for (uint32_t i = 0; i < w->next; i++) {
+        if (w->peers[i].is_open) {
+            w->peers[i].is_open = false;
+            tell(w, (struct lp_event){.kind = LP_EV_BROKEN, .conn = (lp_id)1 << 32 | (i + 1)});
+        }
+        lp_buf_release(&w->peers[i].got);
+    }
+    w->next = 0;
 }
 
 static void every_allocation_may_fail(void **state)
@@ -179,13 +192,7 @@ static void every_allocation_may_fail(void **state)
         struct client fresh = open_session(&poor);
         HAS(post_to(&fresh, &poor, TOOL("1", "count")), "outcome 0, count 1");
         finish_replica(&poor);
-        rich.w.next = 0; /* its peers have all been answered */
-        for (uint32_t i = 0; i < CONNS; i++)
-            if (rich.w.peers[i].is_open) {
-                rich.w.peers[i].is_open = false;
-                tell(&rich.w,
-                    (struct lp_event){.kind = LP_EV_BROKEN, .conn = (lp_id)1 << 32 | (i + 1)});
-            }
+        forget_peers(&rich.w);
         quiet(&rich);
     }
     finish_replica(&rich);

@@ -27,7 +27,7 @@ static void pump_until_up(struct replica *r)
 {
     for (int left = 100; left && !lp_store_is_up(r->w.server->shared->store); left--) {
         pump(r);
-        poll(NULL, 0, 1);
+        nap(r, NULL);
     }
 }
 
