@@ -61,6 +61,7 @@ struct world {
     bool shares_states;          /* a second step goes on at any replica */
     bool asks_nothing;           /* its tool wants no input */
     bool steps_fail;             /* ... or a 5xx is all that comes of it */
+    bool has_no_tool;            /* ... or it is not known at all */
     bool beats;                  /* something is sent on a quiet stream */
     bool answers_first, errors;  /* old SSE: before the POST is answered; with an error */
     const char *url;             /* NULL: the usual one */
@@ -391,6 +392,10 @@ static inline void serve_step(
             "\"inputResponses\":{\"a\":{\"action\":\"decline\"},"
             "\"b\":{\"roots\":[]},\"c\":{\"role\":\"assistant\""));
         assert_non_null(strstr(text, "Mcp-Name: t\r\n"));
+    }
+    if (w->has_no_tool) {
+        answer(w, r->conn, "400 Bad Request", JSON, ERROR("-32602", "no such tool"));
+        return;
     }
     if (w->steps_fail) {
         answer(w, r->conn, "503 Service Unavailable", "", "");

@@ -281,8 +281,17 @@ static void be_refused(struct story *s)
     answer(s, "200 OK\r\nMcp-Session-Id: two words\r\nContent-Length: 2", "{}");
     answer(s, "200 OK\r\nContent-Length: 0", ""); /* to the DELETE that ends it */
     say(s, "POST /mcp", "", INITIALIZE);
-    answer(s, "401 Unauthorized\r\nWWW-Authenticate: Bearer x=\"y\"\r\nContent-Length: 0", "");
+    answer(s,
+        "401 Unauthorized\r\nWWW-Authenticate: Bearer resource_metadata="
+        "\"http://r/.well-known/oauth-protected-resource/mcp\"\r\nContent-Length: 0",
+        "");
     say(s, "POST /mcp", "", CALL);
+}
+
+static void look_for_login(struct story *s)
+{
+    say(s, "GET /.well-known/oauth-protected-resource/mcp", "", "");
+    answer(s, "200 OK\r\nContent-Length: 23", "{\"resource\":\"http://r\"}");
 }
 
 static void break_off(struct story *s, const char *ticket)
@@ -323,6 +332,7 @@ static void tell_story(struct story *s)
     use_session(s, first);
     use_old_sse(s);
     be_refused(s);
+    look_for_login(s);
     s->takes_max = 100; /* what is left of a write has to be kept */
     upload(s, second);
     break_off(s, second);
@@ -335,7 +345,7 @@ static void check_story(const struct story *s)
     static const struct {
         enum lp_reason reason;
         uint64_t count;
-    } WANTED[] = {{LP_REASON_answered, 9}, {LP_REASON_answered_here, 1}, {LP_REASON_no_framing, 1},
+    } WANTED[] = {{LP_REASON_answered, 10}, {LP_REASON_answered_here, 1}, {LP_REASON_no_framing, 1},
         {LP_REASON_client_left, 2}, {LP_REASON_replaced, 1}, {LP_REASON_bad_json, 1},
         {LP_REASON_unknown_version, 1}, {LP_REASON_session_forged, 1}, {LP_REASON_session_lost, 1},
         {LP_REASON_challenged, 1}, {LP_REASON_upstream_broke, 2}, {LP_REASON_upstream_id_bad, 1}};
@@ -360,9 +370,12 @@ static struct story *new_story(void)
     assert_non_null(s);
     s->w = new_world(1);
     static const struct lp_span any = {"*", 1};
+    static const struct lp_span own = {"https://a/x/mcp", 15};
     s->w->server.cookie_jar = true;
     s->w->server.origins = &any;
     s->w->server.origin_count = 1;
+    s->w->server.public_urls = &own;
+    s->w->server.public_url_count = 1;
     s->w->server.comment_ms = 15000;
     s->w->conf.conn_max = PEERS;
     s->w->shell = (struct lp_shell){s, act};

@@ -92,6 +92,7 @@ static void test_calls_in_two_steps(void **state)
     static const struct world PLAIN = {.law = ONE, .is_modern = true, .asks_nothing = true};
     static const struct world BUSY = {.law = ONE, .is_modern = true, .steps_fail = true};
     static const struct world LEGACY = {.law = ONE};
+    static const struct world WITHOUT = {.law = ONE, .is_modern = true, .has_no_tool = true};
     struct lp_seen_steps steps = steps_of(&APART, LP_SITUATION_state_not_shared);
     assert_true(steps.begun == 30 && steps.fine + steps.lost == 30);
     assert_true(steps.fine >= 3 && steps.fine <= 18); /* about a third */
@@ -104,6 +105,7 @@ static void test_calls_in_two_steps(void **state)
     assert_string_equal(steps.words, "the tool asked for no input");
     steps = steps_of(&BUSY, LP_SITUATION_stateless);
     assert_true(steps.faults == 30 && !steps.begun);
+    assert_string_equal(steps_of(&WITHOUT, LP_SITUATION_stateless).words, "no such tool");
     assert_int_equal(steps_of(&LEGACY, LP_SITUATION_one_process).asked, 0);
 }
 

@@ -180,6 +180,44 @@ static void a_replica_with_the_place_alone_is_asked_again(void **state)
     assert_true(has(w, CLIENT, "none"));
 }
 
+/* Only reading what is not there is asked for again, and only where a server tells of itself. */
+static void nothing_else_is_asked_again_or_held(void **state)
+{
+    static const struct {
+        const char *method, *path, *status;
+    } CASES[] = {
+        {"OPTIONS", WELL "/mcp", "404 Not Found"},
+        {"OPTIONS", WELL "/mcp", "200 OK"},
+        {"GET", "/.well-known/openid-configuration/mcp", "404 Not Found"},
+        {"GET", WELL "/mcp", "201 Created"},
+    };
+    struct world *w = *state;
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        char text[512];
+        accept_client(w, false, "192.0.2.7:1");
+        snprintf(text, sizeof text, "%s %s HTTP/1.1\r\nHost: a.example\r\n\r\n", CASES[i].method,
+            CASES[i].path);
+        w->written_len[CLIENT] = 0;
+        read_text(w, CLIENT, text);
+        if (i == 0)
+            tell_kind(w, LP_EV_CONNECTED, REPLICA);
+        answer_with(w, CASES[i].status, "", "{\"resource\":1}");
+        assert_true(has(w, CLIENT, CASES[i].status));
+        assert_true(has(w, CLIENT, "{\"resource\":1}"));
+        tell_kind(w, LP_EV_BROKEN, CLIENT);
+    }
+}
+
+static void a_replica_at_the_root_has_no_path_behind_the_place(void **state)
+{
+    struct world *w = *state;
+    w->replica.path = LP_SPAN("/");
+    accept_client(w, false, "192.0.2.7:1");
+    get(w, "a.example", WELL "/mcp");
+    tell_kind(w, LP_EV_CONNECTED, REPLICA);
+    assert_true(has(w, REPLICA, "GET " WELL " HTTP/1.1\r\n"));
+}
+
 static void a_long_document_passes_as_it_is(void **state)
 {
     struct world *w = *state;
@@ -257,7 +295,18 @@ static void an_address_that_clients_do_not_use_is_told_once(void **state)
     (void)state;
     w->conf.log_level = LP_LOG_WARN;
     w->conf.access_log = false;
+    static const char *const FINE[] = {"Bearer", "Bearer resource_metadata=\"not a URL\"",
+        "Bearer resource_metadata=\"/relative\"",
+        "Bearer resource_metadata=\"https://A.example/x\""};
     accept_client(w, false, "192.0.2.7:1");
+    for (size_t i = 0; i < sizeof FINE / sizeof *FINE; i++) {
+        char field[128];
+        snprintf(field, sizeof field, "WWW-Authenticate: %s\r\n", FINE[i]);
+        initialize_at(w, "a.example", "");
+        tell_kind(w, LP_EV_CONNECTED, REPLICA);
+        answer_with(w, "401 Unauthorized", field, "who?");
+        assert_string_equal(w->log, "");
+    }
     initialize_at(w, "a.example", "");
     tell_kind(w, LP_EV_CONNECTED, REPLICA);
     answer_with(w, "401 Unauthorized", CHALLENGE, "who?");
@@ -269,6 +318,9 @@ static void an_address_that_clients_do_not_use_is_told_once(void **state)
     initialize_at(w, "a.example", "");
     answer_with(w, "401 Unauthorized", CHALLENGE, "who?");
     assert_string_equal(w->log, "");
+    get(w, "a.example", WELL "/mcp"); /* which is passed on as it is, all the same */
+    answer_with(w, "200 OK", "", "{\"resource\":\"http://r.test:1/mcp\"}");
+    assert_true(has(w, CLIENT, "\r\n\r\n{\"resource\":\"http://r.test:1/mcp\"}"));
     *(struct world **)state = w;
     teardown(state);
 }
@@ -282,6 +334,8 @@ int main(void)
         cmocka_unit_test(a_document_names_the_public_url),
         NAMED_TEST(metadata_is_asked_of_the_replica_and_rewritten),
         NAMED_TEST(a_replica_with_the_place_alone_is_asked_again),
+        NAMED_TEST(nothing_else_is_asked_again_or_held),
+        NAMED_TEST(a_replica_at_the_root_has_no_path_behind_the_place),
         NAMED_TEST(a_long_document_passes_as_it_is),
         NAMED_TEST(only_reading_is_allowed),
         NAMED_TEST(other_names_are_refused),
