@@ -24,6 +24,11 @@ struct lp_job *lp_server_job(const struct lp_server *server, lp_id id)
     return get_job(server, id);
 }
 
+struct lp_server *lp_job_server(const struct lp_job *call)
+{
+    return call->server;
+}
+
 lp_id lp_job_id(const struct lp_job *call)
 {
     return call->id;

@@ -35,6 +35,8 @@ struct lp_span lp_job_arguments(const struct lp_job *call);
 /* resources/read: the address that was asked for, decoded; and what stands for {name} in it. */
 struct lp_span lp_job_uri(const struct lp_job *call);
 struct lp_span lp_job_variable(const struct lp_job *call, const char *name);
+/* Whose call it is: to tell clients what has changed. */
+struct lp_server *lp_job_server(const struct lp_job *call);
 /* What lp_server_job finds it by, as long as it is in progress. */
 lp_id lp_job_id(const struct lp_job *call);
 /* A pointer that the handler keeps with the call. */

@@ -19,6 +19,7 @@ enum { NOT_FOUND = -32601, INTERNAL = -32603, NEEDS_CAPABILITY = -32021 };
 
 /* --- which era, and what is wrong with it --- */
 
+/* Those that a client may choose, newest first. */
 static const char *versions(const struct lp_server *server)
 {
     static const char *const LISTS[] = {
@@ -26,7 +27,8 @@ static const char *versions(const struct lp_server *server)
         [LP_ERAS_LEGACY] = "[" LEGACY_LIST "]",
         [LP_ERAS_MODERN] = "[\"" LP_VERSION_MODERN "\"]",
     };
-    return LISTS[server->args.eras];
+    bool has_old_sse = server->args.sse_path.len && server->args.eras == LP_ERAS_BOTH;
+    return has_old_sse ? LP_VERSIONS_JSON : LISTS[server->args.eras];
 }
 
 /* A refusal that names the versions there are, and the one that was asked for. */

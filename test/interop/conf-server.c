@@ -8,6 +8,7 @@
 #include "io/listener.h"
 #include "io/loop.h"
 #include "io/signals.h"
+#include "mcp/keyring.h"
 
 enum { CONN_MAX = LP_SERVER_CONNECTIONS_MAX + 16, WHY_MAX = 1024 };
 
@@ -48,6 +49,10 @@ int main(int argc, char **argv)
         .owner = argc > 3 ? lp_span_str(argv[3]) : LP_SPAN(""),
         .replay = LP_SERVER_REPLAY_PREFER,
         .retry_ms = 500};
+    struct lp_keyring ring;
+    uint32_t line;
+    if (getenv("CONF_KEY") && !lp_keyring_parse(lp_span_str(getenv("CONF_KEY")), &ring, &line))
+        args.keys = &ring;
     lp_io_random(args.seed, sizeof args.seed);
     (void)lp_process_setup();
     if (lp_server_new(&args, &server))

@@ -6,6 +6,7 @@
 
 #include <stdint.h>
 
+#include "conf_modern.h"
 #include "conf_texts.h"
 #include "serve/job.h"
 #include "wire/member.h"
@@ -239,6 +240,24 @@ static const struct lp_tool CONF_TOOLS[] = {
     TOOL("test_reconnection", OBJECT(""), reconnection, .wake = reconnection_on),
     TOOL("json_schema_2020_12_tool", SCHEMA_2020_12, schema_ok),
     TOOL("roots", OBJECT(""), roots, .wake = rooted),
+    TOOL("test_missing_capability", OBJECT(""), conf_needs_sampling),
+    TOOL("test_streaming_elicitation", OBJECT(""), ask_name, .wake = conf_answered),
+    TOOL("test_logging_tool", OBJECT(""), logging, .wake = logging_on),
+    TOOL("test_trigger_tool_change", OBJECT(""), tools_change),
+    TOOL("test_trigger_prompt_change", OBJECT(""), prompts_change),
+    TOOL("test_input_required_result_elicitation", OBJECT(""), ask_name, .wake = conf_answered),
+    TOOL("test_input_required_result_sampling", OBJECT(""), ask_capital, .wake = conf_answered),
+    TOOL("test_input_required_result_list_roots", OBJECT(""), ask_roots, .wake = conf_answered),
+    TOOL("test_input_required_result_request_state", OBJECT(""), ask_confirm,
+        .wake = conf_confirmed),
+    TOOL("test_input_required_result_multiple_inputs", OBJECT(""), ask_everything,
+        .wake = conf_answered),
+    TOOL("test_input_required_result_multi_round", OBJECT(""), ask_step1, .wake = ask_step2),
+    TOOL("test_input_required_result_tampered_state", OBJECT(""), ask_confirm,
+        .wake = conf_confirmed),
+    TOOL("test_input_required_result_capabilities", OBJECT(""), ask_what_it_can,
+        .wake = conf_answered),
+    TOOL("test_custom_header", CONF_REGION, simple_text),
     {.name = "whoami",
         .description = "who answered",
         .input_schema = OBJECT(""),
@@ -339,6 +358,8 @@ static const struct lp_prompt CONF_PROMPTS[] = {
     {"test_prompt_with_embedded_resource", "one", "[" NEEDED("resourceUri") "]",
         {.run = prompt_with_resource}},
     {"test_prompt_with_image", "image", "[]", {.run = prompt_with_image}},
+    {"test_input_required_result_prompt", "asks", "[]",
+        {.run = prompt_of_context, .wake = prompt_with_context}},
 };
 
 CONSTANT(complete, COMPLETION)

@@ -2,12 +2,12 @@
 // behind the gateway must score too, scenario by scenario and check by check. Totals prove nothing (a
 // dead port scores as well), so every check's own verdict is compared.
 import assert from 'node:assert/strict';
-import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { suite, test } from 'node:test';
-import { folder, gateway } from '../system/lib/gateway.mjs';
+import { scoreOf, total } from '../system/lib/conformance.mjs';
+import { gateway } from '../system/lib/gateway.mjs';
 import { freePort } from '../system/lib/ports.mjs';
-import { LIMPET, MODULES, NODE, run, start } from '../system/lib/proc.mjs';
+import { LIMPET, MODULES, start } from '../system/lib/proc.mjs';
 import { startRedis } from '../system/lib/redis.mjs';
 import { conf, everything, urls } from '../system/lib/replicas.mjs';
 import { confs, ready } from '../system/lib/shared.mjs';
@@ -27,35 +27,7 @@ const EVERYTHING_PASSES = ['server-initialize', 'logging-set-level', 'ping', 'to
   'tools-call-simple-text', 'tools-call-error', 'server-sse-multiple-streams', 'resources-list',
   'resources-subscribe', 'resources-unsubscribe', 'prompts-list'];
 
-// Runs the suite and returns { summary: {scenario: [passed, failed]}, checks: {scenario: [...]} }.
-async function score(t, port) {
-  const out = path.join(folder(t), 'results');
-  mkdirSync(out);
-  const result = await run(NODE, [CLI, 'server', '--url', `http://localhost:${port}/mcp`,
-    '--suite', 'all', '--output-dir', out], { within: 90_000, cwd: out });
-  const text = (result.stdout + result.stderr).replace(/\x1b\[[0-9;]*m/g, '');
-  const summary = {};
-  for (const [, name, passed, failed] of text.matchAll(
-    /^\s*[✓✗~!]\s+([\w-]+): (\d+) passed, (\d+) failed/gm)) {
-    summary[name] = [Number(passed), Number(failed)];
-  }
-  return { summary, checks: readChecks(out), text };
-}
-
-function readChecks(dir) {
-  const checks = {};
-  for (const entry of readdirSync(dir, { recursive: true })) {
-    if (path.basename(entry) !== 'checks.json') continue;
-    const scenario = path.basename(path.dirname(entry))
-      .replace(/^server-(.*)-\d{4}-\d\d-\d\dT.*$/, '$1');
-    checks[scenario] = JSON.parse(readFileSync(path.join(dir, entry), 'utf8'))
-      .map(({ id, status }) => `${id}: ${status}`);
-  }
-  return checks;
-}
-
-const total = summary => Object.values(summary)
-  .reduce(([passed, failed], [p, f]) => [passed + p, failed + f], [0, 0]);
+const score = (t, port) => scoreOf(t, CLI, port, ['--suite', 'all']);
 
 suite('conformance', { concurrency: false }, () => {
   test('a dead port passes no scenario that a server can pass', async t => {

@@ -122,6 +122,9 @@ static void discover_tells_what_there_is(void **state)
     HAS(text, "\"instructions\":\"Be kind\",\"ttlMs\":0,\"cacheScope\":\"private\"}");
     LACKS(text, "mcp-session-id");
     finish(&w);
+    c = begin_as(&w, (struct lp_server_args){.sse_path = LP_SPAN("/sse")});
+    HAS(ask_modern(&c, (struct modern){.method = "server/discover"}), ",\"2024-11-05\"]");
+    finish(&w);
 }
 
 static void lists_and_reads_say_how_long_they_are_fresh(void **state)
