@@ -318,11 +318,18 @@ static void an_address_that_clients_do_not_use_is_told_once(void **state)
     initialize_at(w, "a.example", "");
     answer_with(w, "401 Unauthorized", CHALLENGE, "who?");
     assert_string_equal(w->log, "");
-    get(w, "a.example", WELL "/mcp"); /* which is passed on as it is, all the same */
-    answer_with(w, "200 OK", "", "{\"resource\":\"http://r.test:1/mcp\"}");
-    assert_true(has(w, CLIENT, "\r\n\r\n{\"resource\":\"http://r.test:1/mcp\"}"));
     *(struct world **)state = w;
     teardown(state);
+}
+
+static void without_public_urls_a_document_passes_as_it_is(void **state)
+{
+    struct world *w = *state;
+    accept_client(w, false, "192.0.2.7:1");
+    get(w, "a.example", WELL "/mcp");
+    tell_kind(w, LP_EV_CONNECTED, REPLICA);
+    answer_with(w, "200 OK", "", "{\"resource\":\"http://r.test:1/mcp\"}");
+    assert_true(has(w, CLIENT, "\r\n\r\n{\"resource\":\"http://r.test:1/mcp\"}"));
 }
 
 int main(void)
@@ -340,6 +347,7 @@ int main(void)
         NAMED_TEST(only_reading_is_allowed),
         NAMED_TEST(other_names_are_refused),
         NAMED_TEST(challenges_are_the_clients_own),
+        TEST(without_public_urls_a_document_passes_as_it_is),
         cmocka_unit_test(an_address_that_clients_do_not_use_is_told_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
