@@ -165,6 +165,14 @@ static void call_back(struct lp_store *store)
     store->is_retry_due = true;
 }
 
+static bool is_full(const struct lp_store *store)
+{
+    uint32_t i = 0;
+    while (i < store->node_count && store->nodes[i])
+        i++;
+    return i == LP_STORE_NODES_MAX;
+}
+
 enum lp_store_trouble lp_store_slots_read(
     struct lp_store_node *node, const struct lp_store_reply *reply)
 {
@@ -179,8 +187,10 @@ enum lp_store_trouble lp_store_slots_read(
     forget_owners(store);
     for (const struct lp_store_reply *range = reply->first; range; range = range->next)
         good += read_range(node, range);
-    store->is_map_wanted = good < reply->count;
+    store->is_map_wanted = false;
     call_back(store);
+    if (good < reply->count && is_full(store))
+        return LP_TROUBLE_LIMIT;
     return good ? LP_TROUBLE_NONE : LP_TROUBLE_CLUSTER_DOWN;
 }
 
@@ -275,7 +285,8 @@ void lp_store_slots_tend(struct lp_store *store)
         ask_for_map(store);
         drop_unwanted(store);
     }
-    for (uint32_t i = 0; i < store->node_count; i++)
+    uint32_t count = store->shape == LP_SHAPE_CLUSTER ? store->node_count : 1;
+    for (uint32_t i = 0; i < count; i++)
         if (store->nodes[i] && store->nodes[i]->state == LP_NODE_IDLE)
             lp_store_node_connect(store->nodes[i]);
 }

@@ -10,12 +10,21 @@ static const char *const TROUBLE_SENTENCES[] = {
 #undef X
 };
 
+/* One that can do what the store is for: of a cluster it has to own slots. NULL: none. */
+static const struct lp_store_node *useful_node(const struct lp_store *store)
+{
+    for (uint32_t i = 0; i < store->node_count && store->shape != LP_SHAPE_UNKNOWN; i++) {
+        const struct lp_store_node *node = store->nodes[i];
+        bool is_there = node && node->state == LP_NODE_UP && !node->is_leaving;
+        if (is_there && (node->owns_slots || store->shape == LP_SHAPE_SINGLE))
+            return node;
+    }
+    return NULL;
+}
+
 bool lp_store_is_up(const struct lp_store *store)
 {
-    if (store->shape == LP_SHAPE_UNKNOWN)
-        return false;
-    struct lp_store_node *any = lp_store_any_node(store, 0);
-    return any && any->state == LP_NODE_UP && !any->is_leaving;
+    return useful_node(store) != NULL;
 }
 
 struct lp_span lp_store_sentence(const struct lp_store *store)
@@ -60,7 +69,7 @@ static void tell(struct lp_store *store, bool is_up)
 
 static void tell_up(struct lp_store *store)
 {
-    const struct lp_store_node *node = lp_store_any_node(store, 0);
+    const struct lp_store_node *node = useful_node(store);
     say(store, &node->address,
         store->shape == LP_SHAPE_CLUSTER ? "is up, a cluster" : TROUBLE_SENTENCES[0]);
     tell(store, true);

@@ -274,7 +274,9 @@ static void test_seeds_when_all_are_gone(void **state)
     snprintf(answers, sizeof answers, "%s%s+PONG\r\n", two_halves("B", "C"), PRIMARY);
     answer(w, 1, answers);
     assert_int_equal(w->count, 3);
+    assert_told(w, ""); /* this one owns nothing */
     greet(w, 2, "PING", "");
+    assert_told(w, "up NONE\n");
     greet(w, 3, "PING", "");
     stay(w, 10500);
     assert_true(w->conns[1].is_closed); /* a seed without slots, not used for ten seconds */
@@ -339,8 +341,8 @@ static void test_more_nodes_than_there_may_be(void **state)
     assert_int_equal(lp_buf_printf(&map, "%s%s", PRIMARY, "+PONG\r\n"), LP_OK);
 
     answer(w, 1, map.ptr);
-    assert_int_equal(w->count, LP_STORE_NODES_MAX);
-    assert_told(w, "up NONE\n");
+    assert_int_equal(w->count, 1);
+    assert_told(w, "down LIMIT\n");
     lp_buf_release(&map);
     world_free(w);
 }
