@@ -17,8 +17,6 @@ const CLI = path.join(MODULES, '@modelcontextprotocol/conformance/dist/index.js'
 // The library's server with the offer of conf_offer.h; built beside the tests.
 const BUILT = path.join(process.env.LIMPET_BUILD ?? path.dirname(LIMPET), 'test/interop');
 const CONF_SERVER = path.join(BUILT, 'conf-server');
-// The same by limpet-server.h alone.
-const CONF_LIBRARY = path.join(BUILT, 'conf-library');
 const SCENARIOS = 32;
 const CHECKS = 44;
 
@@ -63,14 +61,17 @@ suite('conformance', { concurrency: false }, () => {
     assert.deepEqual(through.checks, direct.checks);
   });
 
-  test('liblimpet-server passes everything', async t => {
-    const proc = start(t, 'conf-library', CONF_LIBRARY, ['127.0.0.1:0', 'c1']);
-    const [, url] = await proc.says(/listening on (http:\S+)\n/);
-    const { summary, text } = await score(t, new URL(url).port);
-    assert.equal(Object.keys(summary).length, SCENARIOS, text);
-    const [passed, failed] = total(summary);
-    assert.ok(passed >= CHECKS && failed === 0, text);
-  });
+  for (const [where, program] of [['on its own loop', 'conf-library'],
+    ['below a path of a host program', 'conf-host']]) {
+    test(`liblimpet-server passes everything ${where}`, async t => {
+      const proc = start(t, program, path.join(BUILT, program), ['127.0.0.1:0', 'c1']);
+      const [, url] = await proc.says(/listening on (http:\S+)\n/);
+      const { summary, text } = await score(t, new URL(url).port);
+      assert.equal(Object.keys(summary).length, SCENARIOS, text);
+      const [passed, failed] = total(summary);
+      assert.ok(passed >= CHECKS && failed === 0, text);
+    });
+  }
 
   test('three replicas that share their sessions, any of them for any request, do the same',
     async t => {

@@ -231,6 +231,7 @@ static struct limpet_server *new_server(void)
     options.version = "1.0";
     options.replay = LIMPET_REPLAY_PREFER;
     tool.name = "greet";
+    tool.description = "Says hello";
     tool.handler.run = greet;
     tool.handler.wake = greet_now;
     int err = limpet_server_new(NULL, &options, &server);

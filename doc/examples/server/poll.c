@@ -166,6 +166,7 @@ static int new_server(struct limpet_server **ret_server)
     feeder.pause = on_pause;
     feeder.close = on_close;
     tool.name = "greet";
+    tool.description = "Says hello";
     tool.handler.run = greet;
     int err = limpet_server_new(NULL, &options, ret_server);
     err = err ? err : limpet_server_feed(*ret_server, &feeder);
