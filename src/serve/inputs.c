@@ -121,9 +121,9 @@ struct intake {
 static struct lp_span member_of(struct lp_span object, struct lp_span key)
 {
     char room[KEY_MAX];
-    size_t len;
-    bool is_short = !lp_json_unescape(key, room, sizeof room, &len);
-    return is_short ? lp_member(object, lp_span(room, len)) : LP_SPAN("");
+    size_t len = 0;
+    (void)!lp_json_unescape(key, room, sizeof room, &len); /* it is one of ours: it fits */
+    return lp_member(object, lp_span(room, len));
 }
 
 /* A question of the last round, and its answer if it has one. */
@@ -179,9 +179,11 @@ static const char *take_state(struct lp_job *call, struct intake *take, struct l
         err = lp_sealed_open(&call->server->ring, lp_out_span(&purpose),
             lp_span(token.ptr + 1, token.len - 2), &plain);
     struct lp_span state = lp_buf_span(&plain);
+    if (!err)
+        (void)!lp_member_u64(state, LP_SPAN("until"), &until_ms);
     if (err)
         why = why_not_opened(err);
-    else if (!lp_member_u64(state, LP_SPAN("until"), &until_ms) || until_ms < call->server->wall_ms)
+    else if (until_ms < call->server->wall_ms)
         why = "requestState has expired; ask again without it";
     else {
         /* The newest first: it is found first when a question was asked anew. */
@@ -327,12 +329,10 @@ static int ask_modern(struct lp_job *call, const struct lp_questions *all)
 
 /* --- going on --- */
 
-static void keep_first(void *ctx, struct lp_span key, struct lp_span value)
+static void keep_value(void *ctx, struct lp_span key, struct lp_span value)
 {
-    struct lp_span *first = ctx;
     (void)key;
-    if (!first->len)
-        *first = value;
+    *(struct lp_span *)ctx = value;
 }
 
 /* All are answered: the answer, or the object of them. */
@@ -341,7 +341,7 @@ static void give_answers(struct lp_job *call)
     struct lp_inputs *in = call->inputs;
     struct lp_wake wake = {.kind = LP_WAKE_REPLY};
     if (in->is_single)
-        lp_members(lp_out_span(&in->result), keep_first, &wake.result);
+        lp_members(lp_out_span(&in->result), keep_value, &wake.result);
     else
         wake.result = lp_out_span(&in->result);
     call->is_asking = false;

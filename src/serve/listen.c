@@ -83,7 +83,7 @@ static void send_scratch(struct lp_server *server, const struct lp_listen *liste
     lp_out_str(&server->scratch, "\"_meta\":{\"" ID_KEY "\":");
     lp_out_put(&server->scratch, listen->message_id);
     lp_out_str(&server->scratch, "}}}");
-    if (ch && !server->scratch.failed)
+    if (!server->scratch.failed)
         (void)lp_channel_event(server, ch, lp_out_span(&server->scratch));
 }
 

@@ -416,6 +416,8 @@ static void what_the_client_cannot_is_not_asked(void **state)
     HAS(go(&c, (struct round){.tool = "url", .can = CAN_EVERYTHING}), "input_required");
     HAS(go(&c, (struct round){.tool = "odd", .can = CAN_EVERYTHING}), "UNSUPPORTED");
     HAS(go(&c, (struct round){.tool = "all"}), "UNSUPPORTED");
+    HAS(go(&c, (struct round){.tool = "all", .can = "{\"elicitation\":{},\"sampling\":{}}"}),
+        "UNSUPPORTED");
     finish(&w);
 }
 

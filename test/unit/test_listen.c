@@ -19,7 +19,7 @@ static struct client begin(struct world *w)
 
 static lp_id listen_as(struct client *c, const char *id, const char *filter, const char **ret_text)
 {
-    char params[1024];
+    char params[8192];
     lp_id conn = dial(c->world);
     snprintf(params, sizeof params, "\"notifications\":%s,", filter);
     *ret_text = ask_modern_on(
@@ -52,6 +52,15 @@ static void what_is_granted_comes_first(void **state)
         "\"params\":{\"notifications\":{\"toolsListChanged\":true,\"resourceSubscriptions\":["
         "\"test://watched-resource\",\"test://template/3/data\"]}," ID_OF("\"L1\"") "}}");
     LACKS(text, "\nid:");
+    static char filter[4096];
+    snprintf(filter, sizeof filter,
+        "{\"resourceSubscriptions\":[\"test://template/%02100d/data\","
+        "\"test://template/a\\u0000b/data\",\"test://static-text\"]}",
+        0);
+    (void)listen_as(&c, "1", filter, &text);
+    HAS(text, "\"notifications\":{\"resourceSubscriptions\":[\"test://static-text\"]}");
+    (void)listen_as(&c, "1", "{\"resourceSubscriptions\":7}", &text);
+    HAS(text, "\"notifications\":{},");
     finish(&w);
 }
 
@@ -187,6 +196,31 @@ static void a_stop_is_told(void **state)
     finish(&w);
 }
 
+static void one_that_comes_during_the_stop_ends_at_once(void **state)
+{
+    (void)state;
+    struct world w;
+    struct client c = begin(&w);
+    lp_id conn = dial(&w);
+    static const char HEAD[] = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+                               "application/json\r\n" ACCEPT MODERN_HEAD("subscriptions/listen");
+    static const char BODY[] =
+        "{\"jsonrpc\":\"2.0\",\"id\":\"late\",\"method\":\"subscriptions/listen\",\"params\":{"
+        "\"notifications\":{}," MODERN_META("{}", "") "}}";
+    char length[64];
+    (void)c;
+    snprintf(length, sizeof length, "Content-Length: %zu\r\n\r\n", sizeof BODY - 1);
+    send_bytes(&w, conn, lp_span_str(HEAD));
+    send_bytes(&w, conn, lp_span_str(length));
+    tell(&w, (struct lp_event){.kind = LP_EV_STOP});
+    send_bytes(&w, conn, lp_span_str(BODY));
+    const char *text = got(&w, conn);
+    HAS(text, "notifications/subscriptions/acknowledged");
+    HAS(text, "\"id\":\"late\",\"result\":{");
+    assert_true(w.stopped);
+    finish(&w);
+}
+
 static void a_slow_reader_loses_the_oldest(void **state)
 {
     (void)state;
@@ -212,6 +246,7 @@ int main(void)
         cmocka_unit_test(there_is_an_end_to_them),
         cmocka_unit_test(bad_ones_are_refused),
         cmocka_unit_test(a_stop_is_told),
+        cmocka_unit_test(one_that_comes_during_the_stop_ends_at_once),
         cmocka_unit_test(a_slow_reader_loses_the_oldest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

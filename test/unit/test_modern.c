@@ -56,7 +56,8 @@ static void need_sampling(void *ctx, struct lp_job *call)
 
 #define MARKED                                                                                     \
     "{\"type\":\"object\",\"properties\":{\"shop\":{\"type\":\"string\",\"x-mcp-header\":\"Shop\"" \
-    "},\"n\":{\"type\":\"integer\",\"x-mcp-header\":\"Count\"},\"on\":{\"type\":\"boolean\","      \
+    "},\"odd\":{\"x-mcp-header\":7},\"none\":{\"x-mcp-header\":\"\"},\"n\":{\"type\":\"integer\"," \
+    "\"x-mcp-header\":\"Count\"},\"on\":{\"type\":\"boolean\","                                    \
     "\"x-mcp-header\":\"On\"},\"plain\":{\"type\":\"string\"},\"in\":{\"type\":\"object\","        \
     "\"properties\":{\"deep\":{\"type\":\"string\",\"x-mcp-header\":\"Deep\"}}}}}"
 
@@ -308,7 +309,10 @@ static void marked_arguments_are_compared(void **state)
         {"{\"shop\":null}", NULL, NULL},
         {"{\"n\":42,\"on\":true}", "Mcp-Param-Count: 42.0\r\nMcp-Param-On: true\r\n", NULL},
         {"{\"in\":{\"deep\":\"x\"}}", "Mcp-Param-Deep: x\r\n", NULL},
-        {"{\"in\":\"none\"}", NULL, NULL},
+        {"{\"in\":\"none\",\"odd\":\"x\",\"none\":\"y\"}", NULL, NULL},
+        {"{\"n\":-5}", "Mcp-Param-Count: -5.0\r\n", NULL},
+        {"{\"shop\":\"n\"}", "Mcp-Param-Shoq: x\r\nMcp-Xaram-Shop: y\r\nMcp-Param-Shop: n\r\n",
+            NULL},
         {"{\"shop\":\"north\"}", NULL, "Mcp-Param-Shop is missing"},
         {"{\"shop\":\"north\"}", "Mcp-Param-Shop: south\r\n", "does not match"},
         {"{\"shop\":\"Hello\"}", "Mcp-Param-Shop: =?base64?SGVsbG8?=\r\n", "does not match"},
@@ -316,6 +320,11 @@ static void marked_arguments_are_compared(void **state)
         {"{\"shop\":null}", "Mcp-Param-Shop: n\r\n", "does not match"},
         {"{}", "Mcp-Param-Shop: n\r\n", "does not match"},
         {"{\"n\":42}", "Mcp-Param-Count: 43\r\n", "does not match"},
+        {"{\"n\":42}", "Mcp-Param-Count: \r\n", "does not match"},
+        {"{\"n\":42}", "Mcp-Param-Count: [42]\r\n", "does not match"},
+        {"{\"n\":42}", "Mcp-Param-Count: 42.000000000000000000000000000000000\r\n",
+            "does not match"},
+        {"{\"shop\":\"n\",\"n\":4}", NULL, "Mcp-Param-Shop is missing"},
         {"{\"n\":42}", "Mcp-Param-Count: 4x\r\n", "does not match"},
         {"{\"n\":42}", "Mcp-Param-Count: true\r\n", "does not match"},
         {"{\"n\":true}", "Mcp-Param-Count: 1\r\n", "does not match"},

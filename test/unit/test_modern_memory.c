@@ -104,6 +104,43 @@ static lp_id say_again(struct story *s, lp_id before, const char *tool, const ch
     return say(s, "tools/call", tool, params);
 }
 
+/* The same questions in a session, one after the other. */
+static void ask_session(struct story *s)
+{
+    static char text[4096], body[1024];
+    char session[40] = "";
+    const char *say = "{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\",\"params\":{"
+                      "\"protocolVersion\":\"2025-11-25\",\"capabilities\":{\"elicitation\":{},"
+                      "\"sampling\":{},\"roots\":{}}}}";
+    lp_id stream = 0;
+    snprintf(body, sizeof body, "%s", say);
+    for (int step = 0; step < 5; step++) {
+        lp_id conn = arrive(s);
+        int n = snprintf(text, sizeof text,
+            "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" ACCEPT
+            "%s%s%sContent-Length: %zu\r\n\r\n%s",
+            step ? "Mcp-Session-Id: " : "", session, step ? "\r\n" : "", strlen(body), body);
+        if (!peer_of(s->world, conn)->is_open)
+            return;
+        tell_scarce(s,
+            (struct lp_event){
+                .kind = LP_EV_READ, .conn = conn, .u.bytes = lp_span(text, (size_t)n)});
+        stream = step == 1 ? conn : stream;
+        struct lp_span got = lp_buf_span(&peer_of(s->world, step ? stream : conn)->got);
+        size_t at = lp_span_search(got, step ? LP_SPAN("\"id\":\"") : LP_SPAN("mcp-session-id: "));
+        if (at == got.len)
+            return;
+        if (step == 0) {
+            snprintf(session, sizeof session, "%.36s", got.ptr + at + 16);
+            snprintf(body, sizeof body, "%s",
+                CALL("1", "test_input_required_result_multiple_inputs", "{}"));
+            continue;
+        }
+        snprintf(body, sizeof body, "{\"jsonrpc\":\"2.0\",%.40s,\"result\":{}}", got.ptr + at);
+        lp_buf_clear(&peer_of(s->world, stream)->got);
+    }
+}
+
 static void tell_story(struct story *s)
 {
     say(s, "server/discover", "-", "");
@@ -115,6 +152,7 @@ static void tell_story(struct story *s)
     say_again(s, conn, "roots", "{\"q1\":{\"roots\":[]}}");
     conn = say(s, "tools/call", "test_elicitation", "\"name\":\"test_elicitation\",");
     conn = say_again(s, conn, "test_elicitation", "{\"q1\":{\"action\":\"accept\"}}");
+    ask_session(s);
     say(s, "subscriptions/listen", "-",
         "\"notifications\":{\"toolsListChanged\":true,\"resourceSubscriptions\":["
         "\"test://static-text\"]},");
