@@ -85,12 +85,13 @@ struct limpet_server_options {
      * 2026-07-28 carries from one question of a call to the next is sealed with it. Without, with a
      * key of this server's own, and no other one can go on with such a call. */
     const char *keys;
-    const char *origins;     /* allowed ones, comma separated; LIMPET_ALLOWED_ORIGINS */
-    uint32_t session_max;    /* 256; beyond, the one that was idle longest ends */
-    uint32_t idle_ms;        /* a session without a request; 15 minutes */
-    uint32_t grace_ms;       /* for calls in progress after a stop; 10 seconds */
-    uint32_t retry_ms;       /* after which a client comes again for a stream; 1 second */
-    limpet_bearer_fn bearer; /* everybody may */
+    const char *origins;       /* allowed ones, comma separated; LIMPET_ALLOWED_ORIGINS */
+    uint32_t session_max;      /* 256; beyond, the one that was idle longest ends, his own first */
+    uint32_t session_max_each; /* of one principal; no limit beside that of all */
+    uint32_t idle_ms;          /* a session without a request; 15 minutes */
+    uint32_t grace_ms;         /* for calls in progress after a stop; 10 seconds */
+    uint32_t retry_ms;         /* after which a client comes again for a stream; 1 second */
+    limpet_bearer_fn bearer;   /* everybody may */
     void *bearer_context;
     const char *resource_metadata; /* its URL, for the challenge of a 401 */
     uint32_t fresh_ms;             /* how long clients may keep lists (2026-07-28); not at all */

@@ -67,6 +67,8 @@
         "as many requests as may (waiting_max) wait for the session's replica already")            \
     X(no_replica_up, 1, 503, -32603, "no replica can take a new session")                          \
     X(store_away, 1, 503, -32603, "the store of the sessions cannot be reached just now")          \
+    X(too_many_sessions, 1, 429, -32603,                                                           \
+        "this principal has as many sessions as may be, and all of them are in use")               \
     X(not_taken, 1, 503, -32603, "the replica that this message is for did not take it in time")   \
     X(over_capacity, 1, 503, -32603, "a limit of Limpet itself was reached")                       \
     X(upstream_broke, 1, 502, -32603,                                                              \

@@ -148,6 +148,7 @@ static int start(struct limpet_server *server, const struct limpet_server_option
         .keys = options->keys ? &ring : NULL,
         .store_wait = options->store_wait,
         .session_max = options->session_max,
+        .session_max_each = options->session_max_each,
         .idle_us = options->idle_ms * 1000ull,
         .grace_us = options->grace_ms * 1000ull,
         .retry_ms = options->retry_ms,

@@ -157,7 +157,7 @@ static void on_initialize(struct lp_server *server, struct lp_request *r)
     if (lp_server_has_sessions(server)) {
         m.session = lp_session_new(server, r->principal);
         if (!m.session) {
-            lp_respond_refuse(server, r, LP_REASON_over_capacity, r->env.id);
+            lp_respond_refuse(server, r, lp_session_refusal(server, r->principal), r->env.id);
             return;
         }
         r->session = m.session->id;

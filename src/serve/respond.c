@@ -107,7 +107,7 @@ void lp_respond_json(struct lp_server *server, struct lp_request *r, uint16_t st
     }
     if (status == 405)
         add(head, LP_FIELD_ALLOW, methods(server, r));
-    if (status == 503)
+    if (status == 503 || status == 429)
         add(head, LP_FIELD_RETRY_AFTER, LP_SPAN("1"));
     if (status == 401)
         add(head, LP_FIELD_WWW_AUTHENTICATE, challenge(server, room));

@@ -148,13 +148,14 @@ struct lp_server_args {
     struct lp_span owner; /* passes lp_owner_is_id; empty: ids are plain. Not used by SHARED */
     enum lp_server_replay replay;
     const struct lp_store_url *store; /* of SHARED */
-    uint32_t store_wait;    /* so many replicas of the store must have what is written; 0: none */
-    uint32_t session_max;   /* in this process; 0: LP_SERVER_SESSIONS */
-    uint64_t idle_us;       /* a session without a request; 0: 15 minutes */
-    uint64_t grace_us;      /* calls in progress after LP_EV_STOP; 0: 10 seconds */
-    uint32_t retry_ms;      /* after which a client comes again for a stream; 0: 1000 */
-    struct lp_span origins; /* allowed ones, comma separated; empty: see serve/guard.h */
-    lp_bearer_fn bearer;    /* NULL: everybody */
+    uint32_t store_wait;  /* so many replicas of the store must have what is written; 0: none */
+    uint32_t session_max; /* in this process; 0: LP_SERVER_SESSIONS */
+    uint32_t session_max_each; /* of one principal; 0: no limit beside that of all */
+    uint64_t idle_us;          /* a session without a request; 0: 15 minutes */
+    uint64_t grace_us;         /* calls in progress after LP_EV_STOP; 0: 10 seconds */
+    uint32_t retry_ms;         /* after which a client comes again for a stream; 0: 1000 */
+    struct lp_span origins;    /* allowed ones, comma separated; empty: see serve/guard.h */
+    lp_bearer_fn bearer;       /* NULL: everybody */
     void *bearer_ctx;
     struct lp_span resource_metadata; /* its URL for the 401's challenge; empty: none */
     /* What a client carries from one question of a call to the next is sealed with the first one

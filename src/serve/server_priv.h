@@ -324,6 +324,8 @@ void lp_channel_kill(struct lp_server *server, struct lp_channel *channel);
 
 /* --- session.c: the only file that knows where sessions live --- */
 
+/* Why lp_session_new gave none. */
+enum lp_reason lp_session_refusal(const struct lp_server *server, struct lp_key principal);
 /* A new session, an idle one pushed out when there are too many; NULL when all are busy. */
 struct lp_session *lp_session_new(struct lp_server *server, struct lp_key principal);
 /* Looks for the session that the request names by its key and principal: lp_request_found follows,

@@ -12,15 +12,47 @@ struct lp_session *lp_session_get(const struct lp_server *server, lp_id id)
     return lp_slab_get(&server->sessions, id);
 }
 
-/* The oldest idle one makes room for a new one. */
-static bool make_room(struct lp_server *server)
+static bool has_used_up(const struct lp_server *server, struct lp_key principal)
 {
-    if (server->sessions.live_count < server->sessions.live_max)
-        return true;
-    if (lp_list_empty(&server->idle))
+    uint32_t cursor = 0, count = 0;
+    lp_id id;
+    if (!server->args.session_max_each)
         return false;
-    lp_session_end(server, LP_CONTAINER(server->idle.next, struct lp_session, idle));
+    for (struct lp_session *s; (s = lp_slab_next(&server->sessions, &cursor, &id));)
+        count += lp_key_eq(s->principal, principal);
+    return count >= server->args.session_max_each;
+}
+
+/* The one that has been idle longest, of this principal or, with NULL, of all; NULL: none is. */
+static struct lp_session *oldest_idle(struct lp_server *server, const struct lp_key *principal)
+{
+    for (struct lp_list *node = server->idle.next; node != &server->idle; node = node->next) {
+        struct lp_session *session = LP_CONTAINER(node, struct lp_session, idle);
+        if (!principal || lp_key_eq(session->principal, *principal))
+            return session;
+    }
+    return NULL;
+}
+
+/* Who opens many pushes out his own first, and with a limit for each nobody else's ever (cases
+ * LIF-03). */
+static bool make_room(struct lp_server *server, struct lp_key principal)
+{
+    bool is_own_limit = has_used_up(server, principal);
+    if (!is_own_limit && server->sessions.live_count < server->sessions.live_max)
+        return true;
+    struct lp_session *oldest = oldest_idle(server, &principal);
+    if (!oldest && !is_own_limit)
+        oldest = oldest_idle(server, NULL);
+    if (!oldest)
+        return false;
+    lp_session_end(server, oldest);
     return true;
+}
+
+enum lp_reason lp_session_refusal(const struct lp_server *server, struct lp_key principal)
+{
+    return has_used_up(server, principal) ? LP_REASON_too_many_sessions : LP_REASON_over_capacity;
 }
 
 static bool fill(struct lp_server *server, struct lp_session *session, struct lp_key key)
@@ -43,7 +75,7 @@ struct lp_session *lp_session_adopt(
 {
     lp_id id;
     struct lp_session *session = NULL;
-    if (make_room(server))
+    if (make_room(server, principal))
         session = lp_slab_new(&server->sessions, &id);
     if (!session)
         return NULL;

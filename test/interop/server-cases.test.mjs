@@ -1,6 +1,7 @@
 // Cases of the field that a server must get right, on the library's own: the answer to a question on a
-// fresh connection and on the wrong replica (MSG-01), ids (MSG-02, MSG-03, STA-12), cancel (MSG-05),
-// DELETE in every form (LIF-07), a stop that neither hangs nor cuts (LIF-05).
+// fresh connection and on the wrong replica (MSG-01), a question that nobody hears (MSG-04), ids
+// (MSG-02, MSG-03, STA-12), cancel (MSG-05), DELETE in every form (LIF-07), a stop that neither hangs
+// nor cuts (LIF-05).
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { suite, test } from 'node:test';
@@ -64,6 +65,41 @@ suite('questions to the client', () => {
       assert.equal(right.status, 202);
     });
     assert.match(text, /action=accept/);
+  });
+});
+
+suite('MSG-04 a question that nobody hears', () => {
+  const cut = async url => {
+    const session = await Session.open(url, CAN_ELICIT);
+    const call = await session.openPost(toolCall(1, 'test_elicitation', { message: 'anyone?' }));
+    await call.events.message(m => m.method === 'elicitation/create');
+    const [{ id }] = call.events.events;
+    call.close();
+    return { session, id, asked: performance.now() };
+  };
+
+  test('it is asked on the stream that comes after two seconds', async t => {
+    const { url } = await conf(t, 'a');
+    const { session, id } = await cut(url);
+    await sleep(2000);
+    const rest = await session.stream({ 'last-event-id': id });
+    const question = await rest.events.message(m => m.method === 'elicitation/create');
+    assert.equal((await session.post(reply(question.id, answered))).status, 202);
+    const result = await rest.events.message(m => m.id === 1 && !m.method);
+    assert.match(result.result.content[0].text, /action=accept/);
+    rest.close();
+  });
+
+  test('nobody comes, or nobody answers: the call ends in its time', async t => {
+    const { url } = await conf(t, 'a');
+    const { session, id, asked } = await cut(url);
+    const rest = await session.stream({ 'last-event-id': id });
+    const result = await rest.events.message(m => m.id === 1 && !m.method, 12_000);
+    const took = performance.now() - asked;
+    assert.ok(took > 4000 && took < 9000, `${took} ms`);
+    assert.equal(result.result.isError, true);
+    rest.close();
+    assert.equal((await session.ask('ping')).status, 200);
   });
 });
 

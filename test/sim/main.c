@@ -40,6 +40,8 @@ static const struct {
     {LP_REASON_replayed, "a platform's matter; no seed has one"},
     {LP_REASON_replay_too_large, "a platform's matter; no seed has one"},
     {LP_REASON_store_away, "of the library's server; gateways ask no store"},
+    {LP_REASON_not_taken, "likewise"},
+    {LP_REASON_too_many_sessions, "likewise"},
     {LP_REASON_owner_busy, "there are never that many clients"},
     {LP_REASON_hop_refused, "only a clock that jumps between two sidecars; rare"},
     {LP_REASON_looped, "no simulated gateway stands in front of another one"},

@@ -403,6 +403,7 @@ static bool judge_token(void *ctx, struct lp_span token, struct lp_key *ret_prin
     return token.len == 5;
 }
 
+/* Cases STA-03, and STA-09: another's session is as unknown as any. */
 static void tokens_come_before_sessions(void **state)
 {
     (void)state;
@@ -534,8 +535,8 @@ static void initialize_twice_makes_two_sessions(void **state)
     finish(&w);
 }
 
-/* A session that somebody listens to or waits in is never pushed out; an idle one goes, with what
- * was kept of its streams. */
+/* Cases LIF-02: a session that somebody listens to or waits in is never pushed out; an idle one
+ * goes, with what was kept of its streams. */
 static void eviction_spares_streams_and_calls(void **state)
 {
     (void)state;
@@ -557,6 +558,107 @@ static void eviction_spares_streams_and_calls(void **state)
     pass(&w, SECOND);
     HAS(got(&w, conn), "\"done\"");
     assert_true(peer_of(&w, stream)->is_open);
+    finish(&w);
+}
+
+/* Cases STA-09, LIF-01: idle time counts from the last use, and an open stream or a call is use. */
+static void idle_time_counts_from_the_last_use(void **state)
+{
+    (void)state;
+    struct world w;
+    struct lp_offer offer = whole_offer();
+    start_server(&w, &offer, (struct lp_server_args){.idle_us = 10 * SECOND});
+    struct client used = new_client(&w), listens = new_client(&w), silent = new_client(&w);
+    lp_id stream = dial(&w);
+    ask(&listens, stream, "GET", NULL);
+    for (int i = 0; i < 15; i++) {
+        pass(&w, 4 * SECOND);
+        STATUS(post(&used, CALL("1", "whoami", "{}")), "200");
+    }
+    assert_int_equal(lp_server_session_count(w.server), 2);
+    STATUS(post(&silent, CALL("1", "whoami", "{}")), "404");
+    STATUS(post(&listens, CALL("1", "whoami", "{}")), "200");
+    tell(&w, (struct lp_event){.kind = LP_EV_BROKEN, .conn = stream});
+    pass(&w, 12 * SECOND);
+    STATUS(post(&listens, CALL("1", "whoami", "{}")), "404");
+    STATUS(post(&used, CALL("1", "whoami", "{}")), "404");
+    assert_int_equal(lp_server_session_count(w.server), 0);
+    finish(&w);
+}
+
+/* Cases LIF-02: a call that takes longer than the idle limit. */
+static void a_call_keeps_its_session(void **state)
+{
+    (void)state;
+    struct world w;
+    struct lp_offer offer = whole_offer();
+    start_server(&w, &offer, (struct lp_server_args){.idle_us = 20000});
+    struct client c = new_client(&w);
+    lp_id conn = dial(&w);
+    ask(&c, conn, "POST", CALL("1", "test_tool_with_logging", "{}"));
+    pass(&w, 2 * SECOND);
+    HAS(got(&w, conn), "\"done\"");
+    finish(&w);
+}
+
+/* Cases LIF-03: five for each; whoever leaves his behind pushes out his own, nobody else's. */
+static void orphans_use_up_their_own_allowance(void **state)
+{
+    (void)state;
+    struct world w;
+    struct lp_offer offer = whole_offer();
+    start_server(&w, &offer, (struct lp_server_args){.bearer = judge_token, .session_max_each = 5});
+    struct client b[5], a = {.world = &w, .extra = "Authorization: Bearer alice\r\n"}, first;
+    for (int i = 0; i < 5; i++) {
+        b[i] = (struct client){.world = &w, .extra = "Authorization: Bearer bobby\r\n"};
+        open_as(&b[i], INITIALIZE("2025-11-25"));
+    }
+    for (int i = 0; i < 20; i++) {
+        open_as(&a, INITIALIZE("2025-11-25")); /* asserts that it is answered 200 */
+        if (i == 0)
+            first = a;
+    }
+    assert_int_equal(lp_server_session_count(w.server), 10);
+    STATUS(post(&first, CALL("1", "whoami", "{}")), "404");
+    STATUS(post(&a, CALL("1", "whoami", "{}")), "200");
+    for (int i = 0; i < 5; i++)
+        STATUS(post(&b[i], CALL("1", "whoami", "{}")), "200");
+    /* DELETE counts at once; and with five calls in progress the sixth session has to wait. */
+    STATUS(ask(&a, dial(&w), "DELETE", NULL), "200");
+    assert_int_equal(lp_server_session_count(w.server), 9);
+    for (int i = 0; i < 5; i++) {
+        open_as(&a, INITIALIZE("2025-11-25"));
+        ask(&a, dial(&w), "POST", CALL("7", "test_tool_with_logging", "{}"));
+    }
+    assert_int_equal(lp_server_session_count(w.server), 10);
+    const char *text = post(&a, INITIALIZE("2025-11-25"));
+    STATUS(text, "429");
+    HAS(text, "retry-after: 1\r\n");
+    HAS(text, "\"error\":{\"code\":-32603");
+    STATUS(post(&b[0], CALL("1", "whoami", "{}")), "200");
+    pass(&w, 10 * SECOND);
+    open_as(&a, INITIALIZE("2025-11-25"));
+    finish(&w);
+}
+
+/* Without a limit for each, the one of all takes the opener's own first, then the oldest. */
+static void the_limit_of_all_takes_the_openers_first(void **state)
+{
+    (void)state;
+    struct world w;
+    struct lp_offer offer = whole_offer();
+    start_server(&w, &offer, (struct lp_server_args){.bearer = judge_token, .session_max = 2});
+    struct client a = {.world = &w, .extra = "Authorization: Bearer alice\r\n"}, second = a;
+    struct client b = {.world = &w, .extra = "Authorization: Bearer bobby\r\n"};
+    struct client c = {.world = &w, .extra = "Authorization: Bearer carol\r\n"};
+    open_as(&b, INITIALIZE("2025-11-25"));
+    open_as(&a, INITIALIZE("2025-11-25"));
+    open_as(&second, INITIALIZE("2025-11-25"));
+    STATUS(post(&a, CALL("1", "whoami", "{}")), "404");
+    STATUS(post(&b, CALL("1", "whoami", "{}")), "200");
+    open_as(&c, INITIALIZE("2025-11-25"));
+    STATUS(post(&second, CALL("1", "whoami", "{}")), "404"); /* idle for longer than b's */
+    STATUS(post(&b, CALL("1", "whoami", "{}")), "200");
     finish(&w);
 }
 
@@ -702,6 +804,10 @@ int main(void)
         cmocka_unit_test(a_session_is_found_before_its_answer_is_through),
         cmocka_unit_test(initialize_twice_makes_two_sessions),
         cmocka_unit_test(eviction_spares_streams_and_calls),
+        cmocka_unit_test(idle_time_counts_from_the_last_use),
+        cmocka_unit_test(a_call_keeps_its_session),
+        cmocka_unit_test(orphans_use_up_their_own_allowance),
+        cmocka_unit_test(the_limit_of_all_takes_the_openers_first),
         cmocka_unit_test(delete_ends_a_question),
         cmocka_unit_test(calls_of_a_session_have_a_ceiling),
         cmocka_unit_test(bodies_in_progress_have_a_ceiling),
