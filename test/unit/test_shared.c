@@ -67,6 +67,7 @@ static void no_byte_leaves_before_it_is_stored(void **state)
     struct replica a, b;
     lp_id id;
     uint32_t cursor = 0;
+    char exists[96];
     set_up_two(&a, &b);
     a.is_deaf = true;
     struct client c = {.world = &a.w};
@@ -75,6 +76,9 @@ static void no_byte_leaves_before_it_is_stored(void **state)
     /* It is stored, the answer is not through, and the id is used elsewhere, and here. */
     struct lp_session *session = lp_slab_next(&a.w.server->sessions, &cursor, &id);
     memcpy(c.session, session->text, session->text_len);
+    snprintf(exists, sizeof exists, "EXISTS %s:s", tag_of(&c));
+    while (!strstr(redis_does(exists), ":1"))
+        nap(&b, NULL);
     HAS(post_to(&c, &b, TOOL("1", "count")), "count 1");
     lp_id here = begin_ask(&c, &a, "POST", TOOL("2", "count"));
     assert_int_equal(peer_of(&a.w, conn)->got.len, 0);
