@@ -447,6 +447,26 @@ static inline void shout(void *ctx, struct lp_job *call)
     lp_job_text(call, is_heard ? LP_SPAN("heard") : LP_SPAN("not heard"));
 }
 
+/* `count` messages of `size` bytes each, at once. */
+static inline void flood(void *ctx, struct lp_job *call)
+{
+    (void)ctx;
+    struct lp_out data;
+    uint64_t many = 0;
+    uint64_t size = 0;
+    assert_true(lp_member_u64(lp_job_arguments(call), LP_SPAN("count"), &many));
+    assert_true(lp_member_u64(lp_job_arguments(call), LP_SPAN("size"), &size));
+    lp_out_init(&data);
+    lp_out_str(&data, "\"");
+    for (uint64_t i = 0; i < size; i++)
+        lp_out_str(&data, "x");
+    lp_out_str(&data, "\"");
+    for (uint64_t i = 0; i < many; i++)
+        lp_job_log(call, LP_LEVEL_INFO, NULL, lp_out_span(&data));
+    lp_out_release(&data);
+    lp_job_text(call, LP_SPAN("flooded"));
+}
+
 static const struct lp_tool TOOLS_OF_ALL[] = {
     {.name = "who", .input_schema = "{}", .handler = {.run = who}},
     {.name = "count", .input_schema = "{}", .handler = {.run = count, .wake = count_on}},
@@ -454,6 +474,7 @@ static const struct lp_tool TOOLS_OF_ALL[] = {
     {.name = "walk", .input_schema = "{}", .handler = {.run = walk, .wake = walk_on}},
     {.name = "query", .input_schema = "{}", .handler = {.run = query, .wake = queried}},
     {.name = "shout", .input_schema = "{}", .handler = {.run = shout}},
+    {.name = "flood", .input_schema = "{}", .handler = {.run = flood}},
 };
 static const struct lp_resource RESOURCES_OF_ALL[] = {
     {.uri = "test://x", .name = "x", .handler = {.run = who}}};

@@ -362,6 +362,39 @@ static void so_many_streams_are_read_and_no_more(void **state)
     tear_down(&a, &b);
 }
 
+static long length_of(const char *key)
+{
+    char text[160];
+    long n = -1;
+    snprintf(text, sizeof text, "XLEN %s", key);
+    assert_int_equal(sscanf(redis_does(text), ":%ld", &n), 1);
+    return n;
+}
+
+static void what_is_kept_of_a_stream_is_bounded(void **state)
+{
+    (void)state;
+    struct replica a, b;
+    char key[96];
+    set_up_two(&a, &b);
+    struct client c = open_session(&a);
+    post_to(&c, &a, CALL("1", "flood", "{\"count\":1500,\"size\":10}"));
+    snprintf(key, sizeof key, "%s:h:1", tag_of(&c));
+    assert_int_equal(length_of(key), 1000);
+    post_to(&c, &a, CALL("2", "flood", "{\"count\":50,\"size\":100000}"));
+    snprintf(key, sizeof key, "%s:h:2", tag_of(&c));
+    assert_in_range(length_of(key), 5, 12);
+    /* one that is larger than all of it stays, as long as it is the newest */
+    post_to(&c, &a, CALL("3", "flood", "{\"count\":3,\"size\":2000000}"));
+    snprintf(key, sizeof key, "%s:h:3", tag_of(&c));
+    assert_in_range(length_of(key), 1, 3);
+    lp_id stream = resume(&c, &b, "2-0");
+    struct lp_span bytes = lp_buf_span(&peer_of(&b.w, stream)->got);
+    assert_true(lp_span_search(bytes, LP_SPAN("id: 2-50\n")) < bytes.len);
+    assert_int_equal(lp_span_search(bytes, LP_SPAN("id: 2-10\n")), bytes.len);
+    tear_down(&a, &b);
+}
+
 static void a_stop_sends_streams_elsewhere(void **state)
 {
     (void)state;
@@ -632,6 +665,7 @@ int main(void)
         cmocka_unit_test(a_stream_goes_on_at_another_replica),
         cmocka_unit_test(a_stream_whose_writer_has_died_ends),
         cmocka_unit_test(so_many_streams_are_read_and_no_more),
+        cmocka_unit_test(what_is_kept_of_a_stream_is_bounded),
         cmocka_unit_test(a_stop_sends_streams_elsewhere),
         cmocka_unit_test(delete_ends_what_runs_elsewhere),
         cmocka_unit_test(a_session_that_expires_under_a_call_is_gone),
