@@ -9,7 +9,7 @@
 
 #include "conf_texts.h"
 
-enum { STEP_MS = 50, ASK_MS = 5000, TEXT_MAX = 4096 };
+enum { STEP_MS = 50, ASK_MS = 5000, ROUND_MS = 60000, TEXT_MAX = 4096 };
 
 /* JSON that is put together in a room; too long is told by the server, which wants whole JSON. */
 struct text {
@@ -191,6 +191,124 @@ static void sampled(void *context, struct limpet_call *call, const struct limpet
     limpet_call_text(call, all(&text));
 }
 
+/* --- tools that ask as 2026-07-28 has it ------------------------------------------------------ */
+
+/* What a tool asks, and which capabilities of the client that takes. */
+struct inquiry {
+    struct limpet_question questions[3];
+    size_t count;
+    const char *needs;
+};
+
+#define FORM(message, name, type)                                                                  \
+    "elicitation/create",                                                                          \
+    {                                                                                              \
+        CONF_FORM(message, name, type), sizeof CONF_FORM(message, name, type) - 1                  \
+    }
+#define SAMPLE(text)                                                                               \
+    "sampling/createMessage",                                                                      \
+    {                                                                                              \
+        CONF_SAMPLE(text), sizeof CONF_SAMPLE(text) - 1                                            \
+    }
+#define ASK_ROOTS                                                                                  \
+    {                                                                                              \
+        "client_roots", "roots/list",                                                              \
+        {                                                                                          \
+            "{}", 2                                                                                \
+        }                                                                                          \
+    }
+#define ASK_NAME                                                                                   \
+    {                                                                                              \
+        "user_name", FORM("What is your name?", "name", "string")                                  \
+    }
+
+static const struct inquiry INQUIRE_NAME = {{ASK_NAME}, 1, "{\"elicitation\":{}}"};
+static const struct inquiry INQUIRE_CAPITAL = {
+    {{"capital_question", SAMPLE("What is the capital of France?")}}, 1, "{\"sampling\":{}}"};
+static const struct inquiry INQUIRE_ROOTS = {{ASK_ROOTS}, 1, "{\"roots\":{}}"};
+static const struct inquiry INQUIRE_CONFIRM = {
+    {{"confirm", FORM("Please confirm", "ok", "boolean")}}, 1, "{\"elicitation\":{}}"};
+static const struct inquiry INQUIRE_ALL = {
+    {ASK_NAME, {"greeting", SAMPLE("Generate a greeting")}, ASK_ROOTS}, 3,
+    "{\"elicitation\":{},\"sampling\":{},\"roots\":{}}"};
+static const struct inquiry INQUIRE_STEP1 = {
+    {{"step1", FORM("Step 1: What is your name?", "name", "string")}}, 1, "{\"elicitation\":{}}"};
+static const struct inquiry INQUIRE_STEP2 = {
+    {{"step2", FORM("Step 2: What is your favorite color?", "color", "string")}}, 1,
+    "{\"elicitation\":{}}"};
+static const struct inquiry INQUIRE_CONTEXT = {
+    {{"user_context", FORM("What context should the prompt use?", "context", "string")}}, 1,
+    "{\"elicitation\":{}}"};
+
+static void inquire(void *context, struct limpet_call *call)
+{
+    const struct inquiry *inquiry = context;
+    int err = limpet_call_ask_all(call, inquiry->questions, inquiry->count, ROUND_MS);
+    if (err == LIMPET_EUNSUPPORTED)
+        limpet_call_lacks(call, inquiry->needs);
+    else if (err)
+        limpet_call_tool_error(call, limpet_str(limpet_server_why(NULL, err)));
+}
+
+static void answered(void *context, struct limpet_call *call, const struct limpet_wake *wake)
+{
+    (void)context;
+    limpet_call_text(call, wake->result.len ? wake->result : limpet_str("no answer"));
+}
+
+/* The server has opened and checked the state before it comes here. */
+static void confirmed(void *context, struct limpet_call *call, const struct limpet_wake *wake)
+{
+    (void)context;
+    (void)wake;
+    limpet_call_text(call, limpet_str("state-ok"));
+}
+
+static void inquire_what_it_can(void *context, struct limpet_call *call)
+{
+    (void)context;
+    if (limpet_call_ask_all(call, INQUIRE_NAME.questions, 1, ROUND_MS))
+        inquire((void *)&INQUIRE_CAPITAL, call);
+}
+
+static void inquire_further(void *context, struct limpet_call *call, const struct limpet_wake *wake)
+{
+    if (limpet_json_member(wake->result, "step1").len)
+        inquire((void *)&INQUIRE_STEP2, call);
+    else
+        answered(context, call, wake);
+}
+
+static void prompt_with_context(
+    void *context, struct limpet_call *call, const struct limpet_wake *wake)
+{
+    (void)context;
+    struct text json = {.len = 0};
+    put_str(&json, "{\"messages\":[{\"role\":\"user\",\"content\":{\"type\":\"text\",\"text\":");
+    put_quoted(&json, wake->result);
+    put_str(&json, "}}]}");
+    limpet_call_result(call, all(&json));
+}
+
+static void needs_sampling(void *context, struct limpet_call *call)
+{
+    (void)context;
+    limpet_call_lacks(call, "{\"sampling\":{}}");
+}
+
+/* The context is the server. */
+static void tools_change(void *context, struct limpet_call *call)
+{
+    limpet_server_list_changed(context, LIMPET_LIST_TOOLS);
+    limpet_call_text(call, limpet_str("the tools have changed"));
+}
+
+static void prompts_change(void *context, struct limpet_call *call)
+{
+    limpet_server_list_changed(context, LIMPET_LIST_PROMPTS);
+    limpet_call_text(call, limpet_str("the prompts have changed"));
+}
+
 /* --- resources -------------------------------------------------------------------------------- */
 
 static void read_as(
@@ -269,6 +387,7 @@ static void prompt_with_resource(void *context, struct limpet_call *call)
         .name = tool, .description = tool, .input_schema = schema, .handler = { __VA_ARGS__ }      \
     }
 #define CONSTANT(json) .run = constant, .context = (void *)json
+#define INQUIRE(what) .run = inquire, .context = (void *)&INQUIRE_##what
 #define ELICIT(properties) .run = elicit, .wake = elicited, .context = (void *)OBJECT(properties)
 
 static const struct limpet_tool TOOLS[] = {
@@ -288,6 +407,23 @@ static const struct limpet_tool TOOLS[] = {
     TOOL("test_elicitation_sep1330_enums", OBJECT(""), ELICIT(ENUM_PROPERTIES)),
     TOOL("test_reconnection", OBJECT(""), .run = reconnection, .wake = reconnection_on,
         .context = CONTENT(TEXT("Reconnection test completed successfully"))),
+    TOOL("test_missing_capability", OBJECT(""), .run = needs_sampling),
+    TOOL("test_streaming_elicitation", OBJECT(""), INQUIRE(NAME), .wake = answered),
+    TOOL("test_logging_tool", OBJECT(""), .run = logging, .wake = logging_on,
+        .context = CONTENT(TEXT("done"))),
+    TOOL("test_input_required_result_elicitation", OBJECT(""), INQUIRE(NAME), .wake = answered),
+    TOOL("test_input_required_result_sampling", OBJECT(""), INQUIRE(CAPITAL), .wake = answered),
+    TOOL("test_input_required_result_list_roots", OBJECT(""), INQUIRE(ROOTS), .wake = answered),
+    TOOL("test_input_required_result_request_state", OBJECT(""), INQUIRE(CONFIRM),
+        .wake = confirmed),
+    TOOL("test_input_required_result_multiple_inputs", OBJECT(""), INQUIRE(ALL), .wake = answered),
+    TOOL("test_input_required_result_multi_round", OBJECT(""), INQUIRE(STEP1),
+        .wake = inquire_further),
+    TOOL("test_input_required_result_tampered_state", OBJECT(""), INQUIRE(CONFIRM),
+        .wake = confirmed),
+    TOOL("test_input_required_result_capabilities", OBJECT(""), .run = inquire_what_it_can,
+        .wake = answered),
+    TOOL("test_custom_header", CONF_REGION, CONSTANT(SIMPLE_TEXT)),
     TOOL("json_schema_2020_12_tool", SCHEMA_2020_12, CONSTANT(CONTENT(TEXT("ok")))),
 };
 
@@ -307,14 +443,21 @@ static const struct limpet_prompt PROMPTS[] = {
         {.run = prompt_with_arguments}},
     {"test_prompt_with_embedded_resource", "one", "[" NEEDED("resourceUri") "]",
         {.run = prompt_with_resource}},
+    {"test_input_required_result_prompt", "asks", "[]",
+        {INQUIRE(CONTEXT), .wake = prompt_with_context}},
     {"test_prompt_with_image", "image", "[]", {CONSTANT(PROMPT_WITH_IMAGE)}},
 };
 
 static int conf_offer_all(struct limpet_server *server, char *name)
 {
+    const struct limpet_tool changes[] = {
+        TOOL("test_trigger_tool_change", OBJECT(""), .run = tools_change, .context = server),
+        TOOL("test_trigger_prompt_change", OBJECT(""), .run = prompts_change, .context = server)};
     const struct limpet_tool who = TOOL("whoami", OBJECT(""), .run = whoami, .context = name);
     const struct limpet_handler completion = {CONSTANT(COMPLETION)};
     int err = limpet_server_add_tool(server, &who);
+    for (size_t i = 0; i < 2 && !err; i++)
+        err = limpet_server_add_tool(server, &changes[i]);
     for (size_t i = 0; i < sizeof TOOLS / sizeof *TOOLS && !err; i++)
         err = limpet_server_add_tool(server, &TOOLS[i]);
     for (size_t i = 0; i < sizeof RESOURCES / sizeof *RESOURCES && !err; i++)

@@ -5,18 +5,11 @@
 
 #include <string.h>
 
+#include "conf_texts.h"
 #include "serve/job.h"
 #include "wire/member.h"
 
 enum { CONF_ROUND_US = 60000000 };
-
-#define CONF_FORM(message, name, type)                                                             \
-    "{\"message\":\"" message                                                                      \
-    "\",\"requestedSchema\":{\"type\":\"object\",\"properties\":{\"" name "\":{\"type\":\"" type   \
-    "\"}},\"required\":[\"" name "\"]}}"
-#define CONF_SAMPLE(text)                                                                          \
-    "{\"messages\":[{\"role\":\"user\",\"content\":{\"type\":\"text\",\"text\":\"" text            \
-    "\"}}],\"maxTokens\":100}"
 
 static const struct lp_question CONF_NAME = {"user_name", "elicitation/create",
     {CONF_FORM("What is your name?", "name", "string"),
@@ -148,9 +141,5 @@ static inline void prompts_change(void *ctx, struct lp_job *call)
     lp_server_list_changed(lp_job_server(call), LP_LIST_PROMPTS);
     lp_job_text(call, LP_SPAN("the prompts have changed"));
 }
-
-#define CONF_REGION                                                                                \
-    "{\"type\":\"object\",\"properties\":{\"region\":{\"type\":\"string\",\"x-mcp-header\":"       \
-    "\"Region\"}}}"
 
 #endif

@@ -69,4 +69,15 @@
     "\"required\":[\"contactMethod\"]},\"then\":{\"required\":[\"phone\"]},\"else\":"              \
     "{\"required\":[\"email\"]},\"additionalProperties\":false}"
 
+#define CONF_FORM(message, name, type)                                                             \
+    "{\"message\":\"" message                                                                      \
+    "\",\"requestedSchema\":{\"type\":\"object\",\"properties\":{\"" name "\":{\"type\":\"" type   \
+    "\"}},\"required\":[\"" name "\"]}}"
+#define CONF_SAMPLE(text)                                                                          \
+    "{\"messages\":[{\"role\":\"user\",\"content\":{\"type\":\"text\",\"text\":\"" text            \
+    "\"}}],\"maxTokens\":100}"
+#define CONF_REGION                                                                                \
+    "{\"type\":\"object\",\"properties\":{\"region\":{\"type\":\"string\",\"x-mcp-header\":"       \
+    "\"Region\"}}}"
+
 #endif

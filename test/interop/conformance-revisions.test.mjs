@@ -10,8 +10,8 @@ import { LIMPET, MODULES, start } from '../system/lib/proc.mjs';
 import { urls } from '../system/lib/replicas.mjs';
 
 const CLI = path.join(MODULES, 'conformance-alpha/dist/index.js');
-const CONF_SERVER = path.join(process.env.LIMPET_BUILD ?? path.dirname(LIMPET),
-  'test/interop/conf-server');
+const BUILT = path.join(process.env.LIMPET_BUILD ?? path.dirname(LIMPET), 'test/interop');
+const CONF_SERVER = path.join(BUILT, 'conf-server');
 
 // How many scenarios a revision has, and which of them cannot pass: doc/FEATURES.md says why.
 const REVISIONS = {
@@ -52,5 +52,16 @@ suite('conformance by revision', { concurrency: false }, () => {
       assert.deepEqual(failing(through.summary), [...fails].sort(), through.text);
       assert.deepEqual(comparable(through.checks), comparable(direct.checks));
     });
+
+    for (const program of ['conf-library', 'conf-host']) {
+      test(`${revision}: liblimpet-server, ${program}`, async t => {
+        const proc = start(t, program, path.join(BUILT, program), ['127.0.0.1:0', 'c1']);
+        const [, url] = await proc.says(/listening on (http:\S+)\n/);
+        const { summary, text } = await scoreOf(t, CLI, new URL(url).port,
+          ['--requirements', revision]);
+        assert.equal(Object.keys(summary).length, scenarios, text);
+        assert.deepEqual(failing(summary), [...fails].sort(), text);
+      });
+    }
   }
 });
