@@ -1,5 +1,6 @@
 // `limpet sidecar`, one beside each replica, behind a balancer that picks at random: every session
-// holds, by forwarding and by the platform's replay. Cases AFF-02, OWN-01, 02, 04, 05.
+// holds, by forwarding and by the platform's replay. Cases AFF-02, AFF-14, OWN-01, OWN-02, OWN-04, OWN-05,
+// STA-03, LIF-04, LIF-08.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
@@ -323,6 +324,21 @@ suite('OWN-01 an owner that is gone', () => {
     assert.equal(after.status, 504, 'there is room again');
   });
 
+  test('LIF-08 its server forgot everything: 404 at once through either, no replay', async t => {
+    for (const flags of [OWNER, REPLAY]) {
+      const replicas = await tinies(t, 2);
+      const all = await sidecars(t, urls(replicas), { flags });
+      const { id } = await Session.open(all[1].url);
+      replicas[1].sessions.clear();
+      for (const method of METHODS) {
+        const answer = await ask(all[1], method, id, { 'fly-replay-src': 'instance=m1' });
+        assertLost(answer, method === 'POST' ? 'q7' : null);
+        assert.equal(answer.headers['fly-replay'], undefined);
+        if (flags === OWNER) assertLost(await ask(all[0], method, id), method === 'POST' ? 'q7' : null);
+      }
+    }
+  });
+
   test('every sidecar killed and started again: no session is lost', async t => {
     for (const flags of [OWNER, []]) {
       const all = await sidecars(t, urls(await tinies(t, 3)), { flags });
@@ -384,6 +400,38 @@ suite('OWN-04, OWN-05 what travels with a request, and what is believed', () => 
     assert.equal(seen.headers[SESSION], [...replicas[1].sessions.keys()].at(-1));
   });
 
+  test('STA-03 the owner checks the caller again, whichever sidecar was asked', async t => {
+    const subjects = new Map([['a1', 'alice'], ['b1', 'bob']]);
+    const replicas = [await tiny(t, 'r1', { subjects }), await tiny(t, 'r2', { subjects })];
+    const all = await sidecars(t, urls(replicas), { flags: OWNER });
+    const bearer = token => token && { authorization: `Bearer ${token}` };
+    const { id } = await Session.open(all[1].url, { headers: bearer('a1') });
+    const both = async (method, token, session = id) => {
+      const [here, there] = [await ask(all[1], method, session, bearer(token)),
+        await ask(all[0], method, session, bearer(token))];
+      assert.equal(there.status, here.status);
+      assert.equal(there.text, here.text);
+      assert.equal(there.headers['www-authenticate'], here.headers['www-authenticate']);
+      return there;
+    };
+    subjects.set('a2', 'alice'); /* refreshed */
+    assert.equal((await both('POST', 'a2')).status, 200);
+    assert.equal(replicas[1].requests.at(-1).headers.authorization, 'Bearer a2');
+    subjects.delete('a1'); /* and revoked */
+    for (const method of METHODS) {
+      for (const token of ['a1', 'wrong', undefined]) {
+        const refused = await both(method, token);
+        assert.equal(refused.status, 401);
+        assert.match(refused.headers['www-authenticate'], /^Bearer/);
+      }
+      assertLost(await both(method, 'b1'), method === 'POST' ? 'q7' : null);
+      const unknown = await both(method, 'a2', `m2.${UUID}`);
+      assertLost(unknown, method === 'POST' ? 'q7' : null);
+      assert.equal(unknown.headers['www-authenticate'], undefined);
+    }
+    assert.equal((await both('POST', 'a2')).status, 200, 'the session lives on');
+  });
+
   test('a forward that somebody recorded is refused; made-up marks change nothing', async t => {
     const key = keyFile(t, newKey());
     const local = await tiny(t);
@@ -437,6 +485,20 @@ suite('what a sidecar tells', () => {
     const reasons = new Set(limpet.records.map(record => record.reason));
     for (const reason of ['session_no_owner', 'session_lost', 'session_owner_gone',
       'session_no_replica', 'session_passed_on']) assert.ok(reasons.has(reason), reason);
+  });
+
+  test('LIF-04 it lives while its server is away, and is not ready', async t => {
+    const local = await tiny(t);
+    const admin = `127.0.0.1:${await freePort()}`;
+    const limpet = await sidecar(t, { local: local.url, self: 'm1', flags: OWNER, admin });
+    assert.equal((await send(`http://${admin}/ready`)).status, 200);
+    await local.stop();
+    for (let i = 0; i < 3; i++) assert.equal((await post(limpet.url, initialize())).status, 503);
+    for (const method of ['GET', 'HEAD']) {
+      const live = await send(`http://${admin}/live`, { method });
+      assert.ok(live.status === 200 && live.ms < 250, `${live.status} ${live.ms}`);
+      assert.equal((await send(`http://${admin}/ready`, { method })).status, 503);
+    }
   });
 
   test('status: the owner id, and peers without sessions of their own', async t => {

@@ -11,9 +11,10 @@ class Tiny {
   initializes = 0;
 
   // lost: status for an unknown session; mintsIds: false plays a server without sessions;
-  // idOf: makes the session id; headers: on every initialize answer.
-  constructor(name, { lost = 404, mintsIds = true, idOf = randomUUID, headers = {} } = {}) {
-    Object.assign(this, { name, lost, mintsIds, idOf, headers });
+  // idOf: makes the session id; headers: on every initialize answer; subjects: a Map of good tokens and
+  // whose they are, and a session is its opener's then.
+  constructor(name, { lost = 404, mintsIds = true, idOf = randomUUID, headers = {}, subjects } = {}) {
+    Object.assign(this, { name, lost, mintsIds, idOf, headers, subjects });
     this.server = http.createServer((request, response) => this.#serve(request, response));
   }
 
@@ -46,9 +47,11 @@ class Tiny {
 
   #answer({ method, headers, json }) {
     const id = headers['mcp-session-id'];
-    if (json?.method === 'initialize' && id === undefined) return this.#open(json);
+    const subject = this.subjects?.get(headers.authorization?.replace(/^Bearer /, ''));
+    if (this.subjects && !subject) return [401, { 'www-authenticate': 'Bearer realm="tiny"' }, ''];
+    if (json?.method === 'initialize' && id === undefined) return this.#open(json, subject);
     const session = this.sessions.get(id);
-    if (this.mintsIds && !session) return this.#refuse(id, json);
+    if (this.mintsIds && (!session || session.subject !== subject)) return this.#refuse(id, json);
     if (method === 'DELETE') { this.sessions.delete(id); return [200, {}, '']; }
     if (method === 'GET') return [405, { allow: 'POST, DELETE' }, ''];
     if (json?.id === undefined || json.method === undefined) return [202, {}, ''];
@@ -56,10 +59,10 @@ class Tiny {
       session && { 'mcp-session-id': id });
   }
 
-  #open(json) {
+  #open(json, subject) {
     this.initializes++;
     const id = this.idOf();
-    this.sessions.set(id, { count: 0 });
+    this.sessions.set(id, { count: 0, subject });
     return this.#json(200, { jsonrpc: '2.0', id: json.id, result: {
       protocolVersion: json.params.protocolVersion, capabilities: { tools: {} },
       serverInfo: { name: this.name, version: '1' } } },
