@@ -4,15 +4,15 @@
  * KEYS[1] is the session, a hash; all keys of a session have the same hash tag, so they lie on one
  * node of a cluster:
  *
- * - {limpet:KEY}:s is that hash: v version, c capabilities, l level, p principal, n channels so far;
- *   g which GET has its stream (REPLICA.REQUEST, or "-" for none just now), e events of that stream
- *   so far, d how many of these are sent; sr and st the program's state, its revision and bytes;
- *   f:REPLICA when that replica has last said that it takes part, in ms; u:URI a subscription
- * - {limpet:KEY}:h:N is a stream, the events of channel N: <number>-0, fields c (bytes so far), w
- *   (the replica that wrote it), d (JSON; "" at its begin, "." at its end)
- * - {limpet:KEY}:c is a list of the channels that have one, oldest first
- * - {limpet:KEY}:b is a stream, messages from replica to replica: fields t (to), f (from), k
- *   (LP_BOX_...), q (what the sender calls it), d
+ * - {limpet:KEY}:s, that hash: v version, c capabilities, l level, p principal, n channels so far,
+ * - g which GET has its stream (REPLICA.REQUEST; "-": none just now), e its events so far, d sent,
+ * - sr and st revision and bytes of the program's state, u:URI a subscription,
+ * - f:REPLICA when that replica has last said that it takes part, in ms.
+ * - {limpet:KEY}:h:N, a stream: the events of channel N, <number>-0, fields c (bytes so far),
+ * - w (the replica that wrote it), d (JSON; "" at its begin, "." at its end).
+ * - {limpet:KEY}:c, a list: the channels that have one, oldest first.
+ * - {limpet:KEY}:b, a stream: messages from replica to replica, fields t (to), f (from),
+ * - k (LP_BOX_...), q (what the sender calls it), d.
  *
  * limpet:a is a stream of what is to be told to all sessions: fields w, d, u (address, or "").
  *
