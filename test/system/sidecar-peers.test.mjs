@@ -61,7 +61,7 @@ suite('a file of peers', () => {
     const replicas = await tinies(t, 3);
     const common = { key, flags: ['--ids', 'owner', '--peers-file', file, ...OFTEN] };
     const one = await sidecar(t, { ...common, self: 'm1', local: replicas[0].url });
-    await one.proc.says(/peers cannot be looked up in \S+: there is no such file/);
+    await one.proc.says(/peers cannot be looked up in \S+: there is no such file/, PATIENCE);
     const two = await sidecar(t, { ...common, self: 'm2', local: replicas[1].url });
     const session = await Session.open(two.url);
     assertUnsettled(await ping(one, session.id));
@@ -71,7 +71,7 @@ suite('a file of peers', () => {
     replace(file, text);
     assert.equal((await settled(one, session.id)).status, 200);
     assertLost(await settled(one, `m9.${UUID}`), 'q7');
-    await one.proc.says(/peer m2 is found/);
+    await one.proc.says(/peer m2 is found/, PATIENCE);
 
     const three = await sidecar(t, { ...common, self: 'm3', local: replicas[2].url });
     const other = await Session.open(three.url);
@@ -83,11 +83,11 @@ suite('a file of peers', () => {
     }
 
     replace(file, `${text}m4=nonsense\n`);
-    await one.proc.says(/peers cannot be looked up in \S+: line 5 is not a peer/);
+    await one.proc.says(/peers cannot be looked up in \S+: line 5 is not a peer/, PATIENCE);
     assert.equal((await ping(one, session.id)).status, 200, 'those that are known stay');
     assertUnsettled(await ping(one, `m8.${UUID}`));
     replace(file, entry('m3', three.port));
-    await one.proc.says(/peer m2 has left/);
+    await one.proc.says(/peer m2 has left/, PATIENCE);
     assert.equal((await becomes(one, session.id, 404)).status, 404);
     assert.equal((await ping(one, other.id)).status, 200);
   });
@@ -99,7 +99,7 @@ suite('a file of peers', () => {
     const admin = `127.0.0.1:${await freePort()}`;
     const limpet = await sidecar(t, { local: local.url, self: 'm1', admin,
       flags: ['--peers-file', file, ...OFTEN] });
-    await limpet.proc.says(/peer m2 is found \(127\.0\.0\.1:1\)/);
+    await limpet.proc.says(/peer m2 is found \(127\.0\.0\.1:1\)/, PATIENCE);
     const { json } = await send(`http://${admin}/status`);
     assert.deepEqual(json.servers[0].replicas[1], { name: 'm2', state: 'up', peer: true });
     const { text } = await send(`http://${admin}/metrics`);
@@ -147,7 +147,7 @@ suite('a name with the addresses of all sidecars', () => {
     const other = await Session.open(three.url);
     names.write(at(1), at(2), at(3));
     await becomes(one, other.id, 200);
-    await one.proc.says(/peer m3 is found/);
+    await one.proc.says(/peer m3 is found/, PATIENCE);
 
     names.write();
     await one.proc.says(/peers cannot be looked up in sidecars\.test/, PATIENCE);
@@ -172,8 +172,8 @@ suite('a name with the addresses of all sidecars', () => {
     const one = await sidecar(t, { ...common, key, self: 'm1', host: '127.0.0.11' });
     const two = await sidecar(t, { ...common, key, self: 'm2', host: '127.0.0.12' });
     await sidecar(t, { ...common, self: 'm3', host: '127.0.0.13' });
-    await one.proc.says(/127\.0\.0\.13:\d+ does not tell its owner id as a sidecar with our key/);
-    await one.proc.says(/peer m2 is found/);
+    await one.proc.says(/127\.0\.0\.13:\d+ does not tell its owner id as a sidecar with our key/, PATIENCE);
+    await one.proc.says(/peer m2 is found/, PATIENCE);
     await two.proc.stop('SIGKILL');
     const four = await sidecar(t, { ...common, key, self: 'm4', host: '127.0.0.12' });
     const session = await Session.open(four.url);
