@@ -355,6 +355,42 @@ static void test_posts(void **state)
     }
 }
 
+static void *run_server(void *context)
+{
+    struct tally *tally = context;
+    if (limpet_server_run(tally->server))
+        abort();
+    return NULL;
+}
+
+/* There are no globals: two run at the same time, each in its thread, and know nothing of each
+ * other. */
+static void test_two_servers(void **state)
+{
+    (void)state;
+    struct limpet_server_options options = fine_options();
+    struct tally tallies[2] = {{.in_order = true}, {.in_order = true}};
+    struct note notes[2][POSTS];
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++) {
+        tallies[i].server = new_server(&options);
+        assert_int_equal(limpet_server_listen(tallies[i].server, "127.0.0.1:0"), LIMPET_OK);
+        for (int j = 0; j < POSTS; j++)
+            notes[i][j] = (struct note){.tally = &tallies[i], .number = j};
+        assert_int_equal(pthread_create(&threads[i], NULL, run_server, &tallies[i]), 0);
+    }
+    for (int j = 0; j < POSTS; j++)
+        for (int i = 0; i < 2; i++)
+            assert_int_equal(
+                limpet_server_post(tallies[i].server, on_post, &notes[i][j]), LIMPET_OK);
+    for (int i = 0; i < 2; i++) {
+        pthread_join(threads[i], NULL);
+        assert_int_equal(tallies[i].count, POSTS);
+        assert_true(tallies[i].in_order);
+        limpet_server_free(tallies[i].server);
+    }
+}
+
 static void test_a_stop_before_it_runs_is_not_lost(void **state)
 {
     (void)state;
@@ -448,6 +484,7 @@ int main(void)
         cmocka_unit_test(test_json_quote),
         cmocka_unit_test(test_addresses),
         cmocka_unit_test(test_posts),
+        cmocka_unit_test(test_two_servers),
         cmocka_unit_test(test_a_stop_before_it_runs_is_not_lost),
         cmocka_unit_test(test_memory),
     };
