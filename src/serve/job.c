@@ -56,10 +56,12 @@ static bool take_uri(struct lp_job *call, struct lp_span token)
 static void run(struct lp_job *call)
 {
     const char *why = call->is_modern ? lp_inputs_begin(call) : NULL;
-    if (why)
+    if (why) {
         lp_job_error(call, INVALID_PARAMS, why);
-    else
-        call->handler->run(context_of(call), call);
+        return;
+    }
+    call->has_run = true;
+    call->handler->run(context_of(call), call);
 }
 
 void lp_job_begin(struct lp_server *server, const struct lp_message *m,
@@ -95,7 +97,7 @@ void lp_job_begin(struct lp_server *server, const struct lp_message *m,
 
 void lp_job_end(struct lp_server *server, struct lp_job *call)
 {
-    if (call->handler->over)
+    if (call->has_run && call->handler->over)
         call->handler->over(context_of(call), call);
     lp_heap_cancel(&server->timers, &call->timer);
     lp_list_remove(&call->of_channel);

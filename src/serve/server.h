@@ -59,9 +59,9 @@ struct lp_wake {
 };
 
 /* The program's part of a call. `run` begins it, `wake` goes on with it; each either answers (then
- * the call is over and must not be touched again), or waits, or asks. `over` comes exactly once,
- * when the call has ended in whatever way (answered, cancelled, its session gone): to free
- * lp_job_state. `wake` and `over` may be NULL. */
+ * the call is over and must not be touched again), or waits, or asks. `over` comes exactly once
+ * after `run`, when the call has ended in whatever way (answered, cancelled, its session gone): to
+ * free lp_job_state. `wake` and `over` may be NULL. */
 struct lp_handler {
     void (*run)(void *ctx, struct lp_job *call);
     void (*wake)(void *ctx, struct lp_job *call, const struct lp_wake *wake);

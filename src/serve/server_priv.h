@@ -139,6 +139,7 @@ struct lp_job {
     struct lp_buf uri; /* decoded */
     void *state;
     struct lp_timer timer;
+    bool has_run; /* its handler knows of it */
     bool is_modern;
     struct lp_key principal;
     struct lp_inputs *inputs; /* NULL: nothing was asked yet */

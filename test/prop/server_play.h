@@ -25,7 +25,8 @@ enum {
     PLAY_CONNS = 64,
     PLAY_REQUESTS = 16, /* on one connection */
     PLAY_MESSAGES = 512,
-    PLAY_TEXT = 4096,
+    PLAY_TEXT = 8192,
+    PLAY_STATE = 2048,
     PLAY_GOT_MAX = 4 << 20,
     PLAY_KEPT = 8,
     PLAY_MS = 1000,
@@ -47,6 +48,7 @@ struct play_client {
     char session[LP_SESSION_ID_MAX + 1];
     char address[LP_SESSION_ID_MAX + 32]; /* of old SSE */
     char question[64];                    /* the last that it was asked */
+    char state[PLAY_STATE];               /* of the last question of 2026-07-28 */
     uint32_t last;                        /* its last request */
 };
 
@@ -144,6 +146,7 @@ static inline int64_t play_perform(void *ctx, const struct lp_action *action)
 static inline void play_tell(struct play *p, struct lp_event event)
 {
     event.mono_us = p->now_us;
+    event.wall_ms = 1764522132123 + p->now_us / 1000;
     play_server_works = true;
     lp_server_event(p->server, &event);
     play_server_works = false;
@@ -409,24 +412,46 @@ static inline void play_note(struct play_conn *c, enum lp_method method, bool re
     c->repeats[c->request_count++] = repeats;
 }
 
-/* A call of 2026-07-28, which belongs to no session. */
+/* What follows is the state of a question, and its answer; also with a stranger's state. */
+static inline void play_add_answer(struct play *p, uint32_t k, char text[PLAY_TEXT])
+{
+    const char *state = p->clients[play_whose(p, k)].state;
+    if (state[0])
+        play_printf(text,
+            "\"requestState\":\"%s\",\"inputResponses\":{\"q1\":{\"message\":\"@%u:\"}},", state,
+            k);
+}
+
+/* A request of 2026-07-28, which belongs to no session: a call, or a stream of notices. */
 static inline void play_modern(struct play *p, struct play_conn *c, char text[PLAY_TEXT])
 {
     char body[PLAY_TEXT] = "";
     uint32_t k = c->client;
     uint32_t n = play_new_message(p, k);
-    const char *tool = PLAY_TOOLS[play_choose(p, 6)];
+    bool listens = !play_choose(p, 4);
+    uint32_t which = play_choose(p, 8);
+    const char *tool = which < 6 ? PLAY_TOOLS[which] : "ask";
+    const char *method = listens ? "subscriptions/listen" : "tools/call";
+    play_printf(body, "{\"jsonrpc\":\"2.0\",\"id\":\"@%u:%u\",\"method\":\"%s\",\"params\":{", k, n,
+        method);
+    if (listens)
+        play_printf(body,
+            "\"notifications\":{\"toolsListChanged\":true,\"resourceSubscriptions\":["
+            "\"test://@%u:\"]},",
+            k);
+    else
+        play_printf(body, "\"name\":\"%s\",\"arguments\":{\"message\":\"@%u:\"},", tool, k);
+    if (!listens && which >= 6)
+        play_add_answer(p, k, body);
     play_printf(body,
-        "{\"jsonrpc\":\"2.0\",\"id\":\"@%u:%u\",\"method\":\"tools/call\",\"params\":{\"name\":"
-        "\"%s\",\"arguments\":{\"message\":\"@%u:\"},\"_meta\":{\"progressToken\":\"@%u:%u\","
-        "\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\","
-        "\"io.modelcontextprotocol/clientCapabilities\":{\"elicitation\":{}}}}}",
-        k, n, tool, k, k, n);
+        "\"_meta\":{\"progressToken\":\"@%u:%u\",\"io.modelcontextprotocol/protocolVersion\":"
+        "\"2026-07-28\",\"io.modelcontextprotocol/clientCapabilities\":{\"elicitation\":{}}}}}",
+        k, n);
     play_add_head(p, k, text, "POST /mcp", false);
-    play_printf(text,
-        "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: %s\r\n"
-        "Content-Length: %zu\r\n\r\n%s",
-        play_choose(p, 8) ? tool : "other", strlen(body), body);
+    play_printf(text, "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: %s\r\n", method);
+    if (!listens)
+        play_printf(text, "Mcp-Name: %s\r\n", play_choose(p, 8) ? tool : "other");
+    play_printf(text, "Content-Length: %zu\r\n\r\n%s", strlen(body), body);
     play_note(c, LP_METHOD_POST, false);
 }
 
@@ -488,6 +513,7 @@ static inline void play_listen(struct play *p, struct play_conn *c)
     play_find(got, "/sse?sessionId=", id, sizeof id);
     if (id[0])
         snprintf(client->address, sizeof client->address, "/sse?sessionId=%s", id);
+    play_find(got, "\"requestState\":\"", client->state, sizeof client->state);
     struct lp_span question = got;
     for (size_t at; (at = lp_span_search(question, LP_SPAN("\"jsonrpc\":\"2.0\",\"id\":\""))) <
          question.len;) {
