@@ -80,18 +80,13 @@ static void wipe_progress(const struct run *r)
 
 /* --- what it runs on --- */
 
-static bool is_loopback(struct lp_span host)
-{
-    return lp_span_ieq(host, LP_SPAN("localhost")) || lp_span_starts(host, LP_SPAN("127."));
-}
-
 /* Addresses to come from: those that were named, or on this very machine any of 127.0.0.0/8. */
 static void choose_sources(struct run *r, struct lp_probe_args *args)
 {
     const struct lp_option_list *named = &r->settings->sources;
     for (uint32_t i = 0; i < named->count && i < LP_PROBE_SOURCES_MAX; i++)
         args->sources[args->source_count++] = lp_span_str(named->values[i]);
-    if (named->count || !is_loopback(r->loop.target.uri.host))
+    if (named->count || !lp_uri_is_loopback(r->loop.target.uri.host))
         return;
     for (uint32_t i = 0; i < LOOPBACKS; i++) {
         snprintf(r->loopbacks[i], LOOPBACK_MAX, "127.0.0.%u", i + 2);

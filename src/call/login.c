@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "call/client_priv.h"
+#include "mcp/challenge.h"
 
 enum { METADATA_MAX = 65536, METADATA_MS = 5000, URL_MAX = 1024 };
 
@@ -42,12 +43,6 @@ void lp_login_drop_all(struct lp_client *client)
 
 /* --- the answer --- */
 
-static bool is_loopback(struct lp_span host)
-{
-    return lp_span_ieq(host, LP_SPAN("localhost")) || lp_span_starts(host, LP_SPAN("127.")) ||
-        lp_span_eq(host, LP_SPAN("::1"));
-}
-
 /* An address that may be shown: the bytes of a URI, but for those that a shell would act on. */
 static bool read_url(struct lp_span token, char room[URL_MAX])
 {
@@ -61,7 +56,7 @@ static bool read_url(struct lp_span token, char room[URL_MAX])
     if (lp_uri_parse(lp_span(room, len), &uri) || !uri.host.len || uri.userinfo.ptr)
         return false;
     return lp_span_ieq(uri.scheme, LP_SPAN("https")) ||
-        (lp_span_ieq(uri.scheme, LP_SPAN("http")) && is_loopback(uri.host));
+        (lp_span_ieq(uri.scheme, LP_SPAN("http")) && lp_uri_is_loopback(uri.host));
 }
 
 /* The server's own address may be the resource or lie below it; other metadata must not be used
@@ -149,38 +144,23 @@ static void finish(struct lp_login *login)
 
 /* --- where the metadata may lie --- */
 
-/* resource_metadata="..." of the challenge. */
-static struct lp_span of_challenge(const struct lp_login *login)
-{
-    struct lp_span text = lp_span_str(login->challenge);
-    struct lp_span key = LP_SPAN("resource_metadata=\"");
-    size_t at = lp_span_search(text, key);
-    if (at == text.len)
-        return LP_SPAN("");
-    text = lp_span_from(text, at + key.len);
-    return lp_span(text.ptr, lp_span_find(text, '"'));
-}
-
 /* The addresses in the order of 2025-11-25: the challenge's, with the path, at the root. */
 static bool put_place(const struct lp_login *login, char room[URL_MAX])
 {
-    static const char WELL_KNOWN[] = "/.well-known/oauth-protected-resource";
     const struct lp_target *target = lp_fetcher_target(login->client->fetcher);
-    struct lp_span origin = lp_span(target->url.ptr,
-        (size_t)(target->uri.path.ptr ? target->uri.path.ptr - target->url.ptr
-                                      : (ptrdiff_t)target->url.len));
+    struct lp_span origin = lp_target_origin(target);
     struct lp_span path = target->uri.path;
-    struct lp_span named = of_challenge(login);
+    struct lp_span named = lp_challenge_metadata(lp_span_str(login->challenge));
     int n = 0;
     if (path.len == 1)
         path.len = 0;
     if (login->place == 0)
         n = snprintf(room, URL_MAX, "%.*s", (int)named.len, named.ptr);
     else if (login->place == 1 && path.len)
-        n = snprintf(room, URL_MAX, "%.*s%s%.*s", (int)origin.len, origin.ptr, WELL_KNOWN,
+        n = snprintf(room, URL_MAX, "%.*s%s%.*s", (int)origin.len, origin.ptr, LP_CHALLENGE_PLACE,
             (int)path.len, path.ptr);
     else if (login->place == 2)
-        n = snprintf(room, URL_MAX, "%.*s%s", (int)origin.len, origin.ptr, WELL_KNOWN);
+        n = snprintf(room, URL_MAX, "%.*s%s", (int)origin.len, origin.ptr, LP_CHALLENGE_PLACE);
     return n > 0 && n < URL_MAX;
 }
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "call/probe_priv.h"
+#include "mcp/challenge.h"
 #include "wire/json.h"
 #include "wire/member.h"
 
@@ -12,15 +13,6 @@ enum { ADDRESS_MS = 2000 };
 
 static const char *const KINDS[LP_SEEN_ADDRESSES] = {
     "oauth-protected-resource", "oauth-authorization-server", "openid-configuration"};
-
-/* `scheme://host:port` of the target. */
-static struct lp_span origin_of(const struct lp_target *target)
-{
-    size_t begin = target->uri.scheme.len + 3;
-    size_t slash = lp_span_find(lp_span_from(target->url, begin), '/');
-    size_t query = lp_span_find(lp_span_from(target->url, begin), '?');
-    return lp_span(target->url.ptr, begin + (slash < query ? slash : query));
-}
 
 /* The same address, but for a slash at its end. */
 static bool is_same(struct lp_span a, struct lp_span b)
@@ -35,15 +27,12 @@ static bool is_same(struct lp_span a, struct lp_span b)
 /* resource_metadata="..." of WWW-Authenticate: another origin's is not what clients can use. */
 void lp_probe_login_note(struct lp_probe *probe, struct lp_span challenge)
 {
-    static const struct lp_span NAME = {"resource_metadata=\"", 19};
     struct lp_seen *seen = &probe->seen;
     struct lp_uri uri;
-    struct lp_span rest;
+    struct lp_span url = lp_challenge_metadata(challenge);
     lp_seen_text(seen->login, sizeof seen->login, challenge);
-    size_t at = lp_span_search(challenge, NAME);
-    if (at == challenge.len)
+    if (!url.ptr)
         return;
-    struct lp_span url = lp_span_split(lp_span_from(challenge, at + NAME.len), '"', &rest);
     lp_seen_text(seen->metadata_url, sizeof seen->metadata_url, url);
     bool is_own = lp_uri_parse(url, &uri) == LP_OK &&
         lp_target_is_own(lp_fetcher_target(probe->args.fetcher), &uri);
@@ -83,7 +72,7 @@ static void ask_address(struct lp_probe *probe, uint32_t number)
 {
     char url[LP_PROBE_URL_MAX];
     const struct lp_target *target = lp_fetcher_target(probe->args.fetcher);
-    struct lp_span origin = origin_of(target);
+    struct lp_span origin = lp_target_origin(target);
     struct lp_span path = target->uri.path;
     int n = snprintf(url, sizeof url, "%.*s/.well-known/%s%.*s", (int)origin.len, origin.ptr,
         KINDS[number], (int)path.len, path.ptr);

@@ -122,3 +122,11 @@ bool lp_target_is_own(const struct lp_target *target, const struct lp_uri *uri)
 {
     return target->url.len && lp_uri_same_origin(&target->uri, uri);
 }
+
+struct lp_span lp_target_origin(const struct lp_target *target)
+{
+    size_t begin = target->uri.scheme.len + 3;
+    size_t slash = lp_span_find(lp_span_from(target->url, begin), '/');
+    size_t query = lp_span_find(lp_span_from(target->url, begin), '?');
+    return lp_span(target->url.ptr, begin + (slash < query ? slash : query));
+}

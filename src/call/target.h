@@ -45,6 +45,9 @@ void lp_target_fini(struct lp_target *target);
  * another scheme; LP_ENOMEM. */
 LP_MUST int lp_target_set_url(struct lp_target *target, struct lp_span url);
 
+/* Its scheme://host:port, as given. */
+struct lp_span lp_target_origin(const struct lp_target *target);
+
 /* Adds a field, or replaces the one of that name. LP_ESYNTAX: bytes that no field may hold, or a
  * name that the program sets itself (Host, Content-Length, Connection and the like, Mcp-*);
  * LP_ELIMIT; LP_ENOMEM. */

@@ -95,13 +95,6 @@ static int split_host(struct lp_span text, struct lp_span *ret_host, struct lp_s
     return LP_OK;
 }
 
-static bool is_loopback(struct lp_span host)
-{
-    if (lp_span_starts(host, LP_SPAN("127.")) && is_ipv4(host))
-        return true;
-    return lp_span_eq(host, LP_SPAN("::1")) || lp_span_eq(host, LP_SPAN("localhost"));
-}
-
 /* `port` is what a missing port means; 0: it must be there. */
 static int parse_authority(char *text, size_t len, uint16_t port, struct lp_conf_address *ret)
 {
@@ -118,7 +111,7 @@ static int parse_authority(char *text, size_t len, uint16_t port, struct lp_conf
     *ret = (struct lp_conf_address){
         .host = host,
         .port = port,
-        .is_loopback = is_loopback(host),
+        .is_loopback = lp_uri_is_loopback(host),
         .authority = lp_span(text, port == implied ? len - rest.len : len),
     };
     return LP_OK;

@@ -5,18 +5,6 @@
 #include "gate/public.h"
 #include "wire/uri.h"
 
-bool lp_doorkeeper_is_loopback_name(struct lp_span host)
-{
-    if (lp_span_ieq(host, LP_SPAN("localhost")) || lp_span_eq(host, LP_SPAN("::1")))
-        return true;
-    if (!lp_span_starts(host, LP_SPAN("127.")))
-        return false;
-    for (size_t i = 0; i < host.len; i++)
-        if ((host.ptr[i] < '0' || host.ptr[i] > '9') && host.ptr[i] != '.')
-            return false;
-    return true;
-}
-
 static bool host_in_list(
     const struct lp_conf_server *conf, struct lp_span host, const struct lp_uri *parsed)
 {
@@ -43,7 +31,7 @@ static bool host_is_allowed(
         return true;
     if (conf->public_url_count && !is_loopback)
         return false;
-    return !is_loopback || lp_doorkeeper_is_loopback_name(parsed.host);
+    return !is_loopback || lp_uri_is_loopback(parsed.host);
 }
 
 static bool equals_host(const struct lp_uri *origin, struct lp_span host)
@@ -67,7 +55,7 @@ static bool origin_is_allowed(
     if (conf->origin_count || lp_uri_parse(origin, &parsed) || !parsed.has_authority)
         return false;
     if (is_loopback)
-        return lp_doorkeeper_is_loopback_name(parsed.host);
+        return lp_uri_is_loopback(parsed.host);
     return equals_host(&parsed, host);
 }
 

@@ -13,7 +13,4 @@
 enum lp_reason lp_doorkeeper_judge(const struct lp_conf_server *conf, bool is_loopback,
     struct lp_span host, struct lp_span origin);
 
-/* localhost, 127.0.0.0/8, ::1 (without brackets). */
-bool lp_doorkeeper_is_loopback_name(struct lp_span host);
-
 #endif

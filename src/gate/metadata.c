@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "gate/engine_priv.h"
 #include "gate/public.h"
+#include "mcp/challenge.h"
 
 enum { CHALLENGE_MAX = 8192 };
 
@@ -71,7 +72,7 @@ void lp_metadata_rewrite(struct lp_exchange *x)
 static void complain(struct lp_engine *e, const struct lp_exchange *x, struct lp_span challenge)
 {
     struct lp_uri uri, asked;
-    struct lp_span named = lp_public_named(challenge);
+    struct lp_span named = lp_challenge_metadata(challenge);
     if (x->server->complained || lp_uri_parse(named, &uri) || !uri.has_authority ||
         lp_uri_parse_authority(x->host, &asked) || lp_span_ieq(uri.host, asked.host))
         return;

@@ -3,14 +3,13 @@
 #include "gate/public.h"
 
 #include "base/error.h"
+#include "mcp/challenge.h"
 #include "wire/json.h"
 #include "wire/member.h"
 #include "wire/uri.h"
 
-#define RESOURCE_PLACE "/.well-known/oauth-protected-resource"
-
 static const struct lp_span PLACES[] = {
-    {RESOURCE_PLACE, sizeof RESOURCE_PLACE - 1},
+    {LP_CHALLENGE_PLACE, sizeof LP_CHALLENGE_PLACE - 1},
     {"/.well-known/oauth-authorization-server", 39},
     {"/.well-known/openid-configuration", 33},
 };
@@ -84,28 +83,6 @@ bool lp_public_is_resource(struct lp_span place)
 
 /* --- challenges --- */
 
-/* The value of the first resource_metadata, without its quotes; a null pointer when there is none.
- * Some servers leave the quotes out. */
-static struct lp_span find_value(struct lp_span challenge)
-{
-    static const struct lp_span NAME = {"resource_metadata=", 18};
-    size_t at = lp_span_search(challenge, NAME);
-    if (at == challenge.len)
-        return lp_span(NULL, 0);
-    struct lp_span rest = lp_span_from(challenge, at + NAME.len);
-    if (lp_span_starts(rest, LP_SPAN("\""))) {
-        rest = lp_span_from(rest, 1);
-        return lp_span(rest.ptr, lp_span_find(rest, '"'));
-    }
-    size_t space = lp_span_find(rest, ' '), comma = lp_span_find(rest, ',');
-    return lp_span(rest.ptr, space < comma ? space : comma);
-}
-
-struct lp_span lp_public_named(struct lp_span challenge)
-{
-    return find_value(challenge);
-}
-
 /* Whether that address is one where a replica tells of itself. */
 static bool is_own_metadata(struct lp_span value)
 {
@@ -122,7 +99,8 @@ int lp_public_challenge(struct lp_buf *out, struct lp_span challenge, struct lp_
     struct lp_span origin = lp_span(url.ptr, path.ptr ? (size_t)(path.ptr - url.ptr) : url.len);
     struct lp_span rest = challenge;
     int err = LP_OK;
-    for (struct lp_span value = find_value(rest); value.ptr && !err; value = find_value(rest)) {
+    for (struct lp_span value = lp_challenge_metadata(rest); value.ptr && !err;
+         value = lp_challenge_metadata(rest)) {
         struct lp_span before = lp_span(rest.ptr, (size_t)(value.ptr - rest.ptr));
         err = is_own_metadata(value) ? LP_JOIN(out, before, origin, PLACES[0], path)
                                      : LP_JOIN(out, before, value);

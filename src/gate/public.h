@@ -25,9 +25,6 @@ bool lp_public_split(struct lp_span path, struct lp_span *ret_place, struct lp_s
 /* Only the place of RFC 9728 tells of the resource. */
 bool lp_public_is_resource(struct lp_span place);
 
-/* The URL in the first resource_metadata of a challenge; empty when there is none. */
-struct lp_span lp_public_named(struct lp_span challenge);
-
 /* Appends the challenge with each resource_metadata that is at a place of RFC 9728 moved to that of
  * `url`. LP_ELIMIT, LP_ENOMEM. */
 LP_MUST int lp_public_challenge(struct lp_buf *out, struct lp_span challenge, struct lp_span url);

@@ -468,3 +468,15 @@ bool lp_uri_hide_user(struct lp_span text, struct lp_span *ret_head, struct lp_s
     *ret_tail = has_user ? lp_span_from(text, at - 1) : lp_span_from(text, text.len);
     return has_user;
 }
+
+bool lp_uri_is_loopback(struct lp_span host)
+{
+    if (lp_span_ieq(host, LP_SPAN("localhost")) || lp_span_eq(host, LP_SPAN("::1")))
+        return true;
+    if (!lp_span_starts(host, LP_SPAN("127.")))
+        return false;
+    for (size_t i = 0; i < host.len; i++)
+        if ((host.ptr[i] < '0' || host.ptr[i] > '9') && host.ptr[i] != '.')
+            return false;
+    return true;
+}

@@ -46,6 +46,9 @@ bool lp_uri_query_get(struct lp_span query, struct lp_span key, struct lp_span *
 /* A Host or authority "name:port", "[::1]:80", "name"; LP_ESYNTAX. */
 LP_MUST int lp_uri_parse_authority(struct lp_span text, struct lp_uri *ret);
 
+/* localhost, 127.0.0.0/8, ::1 (without brackets). */
+bool lp_uri_is_loopback(struct lp_span host);
+
 /* For messages that repeat an address that may be no URI at all: what stands before a user name and
  * password, and what stands behind them, '@' included. False: there are none, *ret_head is `text`
  * and *ret_tail empty. */

@@ -658,7 +658,8 @@ static const struct {
             "GET /.well-known/oauth-protected-resource HTTP/1.1"},
         "{\"authorization_servers\":[\"http://localhost:9/\"]}", "Log in at http://localhost:9/"},
     {"Bearer resource_metadata=\"javascript:1\"", {"GET /.well-known/oauth-protected-resource/mcp"},
-        "{\"authorization_servers\":[\"javascript:alert(1)\",\"http://plain.test/\","
+        "{\"authorization_servers\":[\"javascript:alert(1)\",\"http://plain.test/\",\"http://"
+        "127.evil.test/\","
         "\"https://a.test/$(id)\",\"https://u:p@a.test/\",\"https://b.test/`id`\","
         "\"-flag\",\"https://c.test/\\\" & calc\",\"https://d.test/t?a=1\"]}",
         "Log in at https://d.test/t?a=1 and"},
