@@ -129,6 +129,24 @@ suite('shared sessions: streams and messages', () => {
     assert.match(await at(one, b).tool('whoami'), /C2/);
   });
 
+  test('every replica is replaced by a new one, one after the other: no call fails', async t => {
+    const redis = await startRedis(t);
+    let old = await limpets(t, 2, redis);
+    await ready(old);
+    const one = await Session.open(old[0].url);
+    let count = 0;
+    for (let round = 0; round < 3; round++) {
+      const [next] = await limpets(t, 1, redis);
+      await ready([next]);
+      const leaving = old.shift();
+      old.push(next);
+      await leaving.proc.stop('SIGTERM');
+      for (const replica of old) {
+        assert.equal(countOf(await at(one, replica).callTool('counter')), ++count);
+      }
+    }
+  });
+
   test('what is kept is bounded, and goes when nobody uses it', async t => {
     const redis = await startRedis(t);
     const [a, b] = await limpets(t, 2, redis);
