@@ -1,6 +1,7 @@
 /* Lines of the event log: when, how grave, one sentence. As text for people, as JSON for machines;
  * access lines have their own form (obs/record.h). */
 #include "app/app.h"
+#include "base/time.h"
 #include "obs/record.h"
 #include "wire/json.h"
 

@@ -8,6 +8,7 @@
 #include <sodium.h>
 
 #include "base/error.h"
+#include "base/time.h"
 #include "obs/record.h"
 
 enum { BODY_SHOWN_MAX = 12288 };

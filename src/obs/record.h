@@ -34,7 +34,4 @@ struct lp_record {
  * (answered)". LP_ELIMIT, LP_ENOMEM. */
 LP_MUST int lp_record_write(struct lp_buf *out, const struct lp_record *record, bool as_json);
 
-/* RFC 3339 UTC with milliseconds, 24 characters. */
-LP_MUST int lp_time_write(struct lp_buf *out, uint64_t wall_ms);
-
 #endif

@@ -178,6 +178,11 @@ static struct lp_request *part(struct lp_server *server, struct lp_channel *ch)
     return r;
 }
 
+void lp_channel_leave(struct lp_server *server, struct lp_channel *ch)
+{
+    (void)part(server, ch);
+}
+
 static void end_session(struct lp_server *server, lp_id id)
 {
     struct lp_session *session = lp_session_get(server, id);
@@ -409,6 +414,8 @@ static void finish_old_sse(struct lp_server *server, struct lp_channel *ch)
 static void finish_json(struct lp_server *server, struct lp_channel *ch)
 {
     struct lp_request *r = part(server, ch);
+    if (ch->task)
+        lp_task_finish(server, ch);
     if (ch->is_batch && ch->answer_count)
         lp_out_str(&ch->out, "]");
     if (r) {

@@ -321,6 +321,7 @@ static int ask_modern(struct lp_job *call, const struct lp_questions *all)
     if (in->failed || in->asked.failed || in->marks.failed || in->result.failed)
         return LP_ENOMEM;
     in->is_single = all->is_single;
+    in->timeout_us = all->timeout_us;
     in->until_ms = server->wall_ms + all->timeout_us / 1000;
     call->is_asking = true;
     lp_list_push_back(&server->ready, &call->ready);
@@ -396,12 +397,60 @@ static void send_questions(struct lp_job *call)
     lp_buf_release(&state);
 }
 
+static bool is_answered(const struct lp_inputs *in)
+{
+    return in->asked.buf.len <= 2;
+}
+
+/* The question of a task waits there for its answer, as long as it may. */
+static void wait_in_task(struct lp_job *call)
+{
+    struct lp_server *server = call->server;
+    if (lp_heap_set(&server->timers, &call->timer, server->now_us + call->inputs->timeout_us))
+        lp_job_error(call, -32603, "out of memory");
+}
+
 void lp_inputs_go_on(struct lp_job *call)
 {
-    if (call->inputs->asked.buf.len > 2)
-        send_questions(call);
-    else
+    if (is_answered(call->inputs))
         give_answers(call);
+    else if (lp_channel_get(call->server, call->channel)->task)
+        wait_in_task(call);
+    else
+        send_questions(call);
+}
+
+struct update {
+    struct lp_inputs *in;
+    struct lp_span responses;
+    struct lp_out left; /* what is still asked */
+};
+
+static void update_one(void *ctx, struct lp_span key, struct lp_span question)
+{
+    struct update *u = ctx;
+    struct lp_span answer = member_of(u->responses, key);
+    bool is_one = answer.len && answer.ptr[0] == '{';
+    struct lp_out *to = is_one ? &u->in->result : &u->left;
+    begin_member(to, key);
+    lp_out_put(to, is_one ? answer : question);
+    close_member(to);
+}
+
+void lp_inputs_update(struct lp_job *call, struct lp_span responses)
+{
+    struct lp_inputs *in = call->inputs;
+    struct update u = {.in = in, .responses = responses};
+    begin_object(&u.left);
+    lp_members(lp_out_span(&in->asked), update_one, &u);
+    lp_out_release(&in->asked);
+    in->asked = u.left;
+    if (in->asked.failed || in->result.failed)
+        lp_job_error(call, -32603, "out of memory");
+    else if (is_answered(in)) {
+        lp_heap_cancel(&call->server->timers, &call->timer);
+        give_answers(call);
+    }
 }
 
 /* --- several questions to a session, one after the other --- */

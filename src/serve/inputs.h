@@ -29,6 +29,8 @@ struct lp_questions {
 LP_MUST const char *lp_inputs_begin(struct lp_job *call);
 /* A modern call has asked: it gets its answers, or ends with its questions. */
 void lp_inputs_go_on(struct lp_job *call);
+/* tasks/update has brought answers to what a task has asked. */
+void lp_inputs_update(struct lp_job *call, struct lp_span responses);
 /* A session has answered, or not in time. False: that is all that was asked. */
 LP_MUST bool lp_inputs_reply(struct lp_job *call, const struct lp_wake *wake);
 /* NULL is harmless. */

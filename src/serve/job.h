@@ -92,6 +92,14 @@ LP_MUST int lp_job_state_get(struct lp_job *call);
  * LP_ENOMEM. */
 LP_MUST int lp_job_state_set(struct lp_job *call, uint64_t revision, struct lp_span value);
 
+/* The call becomes a task (2026-07-28, extension io.modelcontextprotocol/tasks): its request is
+ * answered with the task's name, and the client comes for the rest, until `ttl_ms` (> 0) is over.
+ * To be called in `run`, or when the first questions have been answered, before anything is sent or
+ * waited for. Needs lp_offer.has_tasks. LP_EUNSUPPORTED: it is none, and goes on as it was: the
+ * client does not take tasks (see lp_job_lacks), or an event stream has begun; LP_ELIMIT: too many
+ * tasks, or no memory. */
+LP_MUST int lp_job_task(struct lp_job *call, uint32_t ttl_ms);
+
 /* --- how it ends --- */
 
 /* The result, raw JSON. */

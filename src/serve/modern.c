@@ -120,6 +120,8 @@ static void discover(struct lp_server *server, const struct lp_message *m)
     lp_out_init(&out);
     lp_out_printf(&out, "{\"supportedVersions\":%s,\"capabilities\":{", versions(server));
     lp_offer_capabilities(server->offer, &out);
+    if (server->offer->has_tasks)
+        lp_out_str(&out, ",\"extensions\":{\"io.modelcontextprotocol/tasks\":{}}");
     lp_out_str(&out, "}");
     if (server->args.instructions.len) {
         lp_out_str(&out, ",\"instructions\":");
@@ -140,7 +142,7 @@ void lp_modern_message(struct lp_server *server, const struct lp_message *m)
         discover(server, m);
     else if (m->env->method == LP_RPC_LISTEN)
         lp_listen_begin(server, m);
-    else if (!lp_offer_message(server, m)) {
+    else if (!lp_task_message(server, m) && !lp_offer_message(server, m)) {
         ch->status = 404;
         lp_rpc_error(server, m->channel, m->env->id, NOT_FOUND, "Method not found");
     }

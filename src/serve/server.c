@@ -65,6 +65,8 @@ static int set_up(struct lp_server *server, const struct lp_server_args *args)
     lp_slab_init(&server->channels, sizeof(struct lp_channel), LP_SERVER_CALLS_MAX);
     lp_slab_init(&server->calls, sizeof(struct lp_job), LP_SERVER_CALLS_MAX);
     lp_slab_init(&server->listens, sizeof(struct lp_listen), LP_SERVER_LISTENS_MAX);
+    lp_slab_init(&server->tasks, sizeof(struct lp_task), LP_SERVER_TASKS_MAX);
+    lp_map_init(&server->task_keys);
     lp_slab_init(&server->sessions, sizeof(struct lp_session), server->args.session_max);
     lp_map_init(&server->by_key);
     lp_list_init(&server->idle);
@@ -111,6 +113,9 @@ void lp_server_free(struct lp_server *server)
     for (struct lp_request *r; (r = lp_slab_next(&server->requests, &cursor, &id));)
         lp_request_free(server, r);
     lp_shared_free(server);
+    lp_task_free_all(server);
+    lp_slab_fini(&server->tasks);
+    lp_map_fini(&server->task_keys);
     lp_slab_fini(&server->requests);
     lp_slab_fini(&server->channels);
     lp_slab_fini(&server->calls);
@@ -171,6 +176,8 @@ static void on_timer(struct lp_server *server)
             lp_request_timer(server, timer->owner);
         else if (timer->kind == LP_TIMER_SERVER_CALL)
             lp_job_timer(server, timer->owner);
+        else if (timer->kind == LP_TIMER_SERVER_TASK)
+            lp_task_free(server, timer->owner);
         else if (timer->kind == LP_TIMER_SERVER_GRACE)
             on_grace(server);
         else if (timer->kind == LP_TIMER_SERVER_SWEEP)

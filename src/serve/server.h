@@ -21,11 +21,13 @@ enum {
     LP_SERVER_STATE_MAX = 4096,            /* of the program, in each session */
     LP_SERVER_URI_MAX = 2048,              /* of a resource */
     LP_SERVER_SUBSCRIPTIONS_BYTES = 16384, /* of one session, all addresses together */
-    LP_SERVER_LISTENS_MAX = 1024,          /* streams of subscriptions/listen, together */
-    LP_SERVER_SESSION_STREAMS = 256,       /* with calls in progress, of one session */
-    LP_SERVER_HELD_BYTES = 256 << 20,      /* bodies of calls in progress, together */
-    LP_SERVER_FINISHED_MAX = 1024,         /* streams that are kept for who comes again */
-    LP_SERVER_FINISHED_BYTES = 64 << 20,   /* of these together */
+    LP_SERVER_TASKS_MAX = 1024,
+    LP_SERVER_TASKS_BYTES = 64 << 20,    /* what tasks have said at their end, together */
+    LP_SERVER_LISTENS_MAX = 1024,        /* streams of subscriptions/listen, together */
+    LP_SERVER_SESSION_STREAMS = 256,     /* with calls in progress, of one session */
+    LP_SERVER_HELD_BYTES = 256 << 20,    /* bodies of calls in progress, together */
+    LP_SERVER_FINISHED_MAX = 1024,       /* streams that are kept for who comes again */
+    LP_SERVER_FINISHED_BYTES = 64 << 20, /* of these together */
 };
 
 struct lp_keyring;
@@ -104,6 +106,7 @@ struct lp_offer {
     const struct lp_handler *complete; /* completion/complete; NULL: not offered */
     bool lists_change;                 /* lp_server_list_changed may be called */
     bool has_subscriptions;            /* lp_server_resource_updated may be called */
+    bool has_tasks;                    /* lp_job_task may be called */
     bool is_public;    /* lists are the same for everybody: a shared cache may keep them */
     uint32_t fresh_ms; /* how long a client may keep them (2026-07-28); 0: not at all */
     void *ctx;         /* for handlers that have none of their own */

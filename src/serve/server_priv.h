@@ -10,6 +10,7 @@
  *   mirror.c    what a modern head repeats of its body
  *   modern.c    requests of 2026-07-28
  *   listen.c    subscriptions/listen
+ *   tasks.c     calls as tasks
  *   offer.c     lists of what is offered, and which handler a request means
  *   job.c       calls in progress
  *   state.c     the program's state of a session
@@ -43,6 +44,7 @@ enum {
     LP_TIMER_SERVER_CALL,          /* a call has waited, or asked, long enough */
     LP_TIMER_SERVER_GRACE, /* calls have had their time after a stop, or connections theirs */
     LP_TIMER_SERVER_SWEEP, /* the oldest idle session has reached its age */
+    LP_TIMER_SERVER_TASK,  /* a task's time is over */
     LP_TIMER_SERVER_POLL,  /* shared sessions are to be looked at */
     LP_TIMER_SERVER_POST,  /* another replica has not taken a message in time */
     LP_SERVER_COMMENT_US = 15000000,
@@ -111,6 +113,7 @@ struct lp_channel {
     bool is_modern;
     enum lp_rpc_method method; /* of a modern request */
     uint16_t status;           /* of an answer as JSON; 0: 200 */
+    lp_id task;                /* that its call has become; else 0 */
     lp_id listen;              /* of subscriptions/listen; else 0 */
     uint32_t answer_count;
     uint64_t next; /* the event to be sent next */
@@ -189,6 +192,22 @@ struct lp_listen {
     struct lp_buf uris;        /* see serve/uris.h */
 };
 
+/* A call that goes on without its request; and then what it said. */
+struct lp_task {
+    lp_id id;
+    struct lp_key key;
+    struct lp_key principal;
+    char text[LP_SESSION_ID_MAX];
+    size_t text_len;
+    lp_id channel; /* 0: it has ended */
+    bool is_cancelled;
+    uint64_t created_ms;
+    uint64_t changed_ms;
+    uint64_t ttl_ms;
+    struct lp_out answer; /* a JSON-RPC message */
+    struct lp_timer timer;
+};
+
 struct lp_server {
     const struct lp_shell *shell;
     struct lp_shared *shared; /* NULL in other modes (serve/shared.h) */
@@ -201,6 +220,9 @@ struct lp_server {
     struct lp_slab calls;
     struct lp_slab sessions;
     struct lp_slab listens;
+    struct lp_slab tasks;
+    struct lp_map task_keys;
+    size_t task_bytes; /* of their answers */
     struct lp_map by_key;
     struct lp_list idle;     /* sessions nobody uses just now, longest idle first */
     struct lp_list doomed;   /* sessions that end after this event */
@@ -316,6 +338,8 @@ bool lp_channel_event(struct lp_server *server, struct lp_channel *channel, stru
 void lp_channel_answer(struct lp_server *server, struct lp_channel *channel);
 /* One hold less; with the last one the answer is complete and leaves. */
 void lp_channel_release(struct lp_server *server, lp_id id);
+/* Parts it from its request, which the caller then answers. */
+void lp_channel_leave(struct lp_server *server, struct lp_channel *channel);
 /* Sends what waits, as far as the peer takes it. */
 void lp_channel_pump(struct lp_server *server, lp_id id);
 /* Ends the connection, not the channel. */
@@ -438,6 +462,16 @@ void lp_listen_forget(struct lp_server *server, lp_id id);
 void lp_listen_end_all(struct lp_server *server);
 void lp_listen_list_changed(struct lp_server *server, enum lp_list_kind kind);
 void lp_listen_resource_updated(struct lp_server *server, struct lp_span uri);
+
+/* --- tasks.c --- */
+
+/* tasks/get, update and cancel; false: it is none of them, or they are not offered. */
+LP_MUST bool lp_task_message(struct lp_server *server, const struct lp_message *message);
+/* The call of the channel's task has ended; takes the channel's answer. */
+void lp_task_finish(struct lp_server *server, struct lp_channel *channel);
+/* Frees a task, and its call if it still works; all of them. */
+void lp_task_free(struct lp_server *server, lp_id id);
+void lp_task_free_all(struct lp_server *server);
 
 /* --- offer.c --- */
 

@@ -142,4 +142,111 @@ static inline void prompts_change(void *ctx, struct lp_job *call)
     lp_job_text(call, LP_SPAN("the prompts have changed"));
 }
 
+/* --- calls that become tasks --- */
+
+enum { CONF_TTL_MS = 60000, CONF_WORK_US = 300000 };
+
+/* False: it is no task, and the call may have been ended. */
+static inline bool conf_is_task(struct lp_job *call, bool is_needed)
+{
+    int err = lp_job_task(call, CONF_TTL_MS);
+    if (err && is_needed)
+        lp_job_lacks(call, "{\"extensions\":{\"io.modelcontextprotocol/tasks\":{}}}");
+    return !err;
+}
+
+static inline void conf_work(struct lp_job *call, uint64_t us)
+{
+    if (lp_job_wait(call, us))
+        lp_job_error(call, -32603, "out of memory");
+}
+
+static inline void greet(void *ctx, struct lp_job *call)
+{
+    (void)ctx;
+    struct lp_out text;
+    lp_out_init(&text);
+    struct lp_span name = lp_member(lp_job_arguments(call), LP_SPAN("name"));
+    lp_out_str(&text, "Hello, ");
+    if (name.len > 1)
+        lp_out_put(&text, lp_span(name.ptr + 1, name.len - 2));
+    lp_out_str(&text, "!");
+    lp_job_text(call, lp_out_span(&text));
+    lp_out_release(&text);
+}
+
+static inline void compute(void *ctx, struct lp_job *call)
+{
+    (void)ctx;
+    uint64_t seconds = 0;
+    (void)!lp_member_u64(lp_job_arguments(call), LP_SPAN("seconds"), &seconds);
+    bool is_task = conf_is_task(call, false);
+    conf_work(call, is_task ? seconds * 1000000 : 0);
+}
+
+static inline void computed(void *ctx, struct lp_job *call, const struct lp_wake *wake)
+{
+    (void)ctx;
+    (void)wake;
+    lp_job_text(call, LP_SPAN("computed"));
+}
+
+static inline void fail_as_tool(void *ctx, struct lp_job *call)
+{
+    (void)ctx;
+    if (conf_is_task(call, true))
+        conf_work(call, CONF_WORK_US);
+}
+
+static inline void failed_as_tool(void *ctx, struct lp_job *call, const struct lp_wake *wake)
+{
+    (void)ctx;
+    (void)wake;
+    lp_job_tool_error(call, "the job has failed");
+}
+
+static inline void fail_as_call(void *ctx, struct lp_job *call)
+{
+    fail_as_tool(ctx, call);
+}
+
+static inline void failed_as_call(void *ctx, struct lp_job *call, const struct lp_wake *wake)
+{
+    (void)ctx;
+    (void)wake;
+    lp_job_error(call, -32603, "the job broke off");
+}
+
+static inline void confirm_in_task(void *ctx, struct lp_job *call)
+{
+    if (conf_is_task(call, true))
+        ask_confirm(ctx, call);
+}
+
+static inline void confirmed_in_task(void *ctx, struct lp_job *call, const struct lp_wake *wake)
+{
+    (void)ctx;
+    lp_job_text(call, wake->kind == LP_WAKE_TIMEOUT ? LP_SPAN("no answer") : wake->result);
+}
+
+static inline void ask_two_in_task(void *ctx, struct lp_job *call)
+{
+    (void)ctx;
+    const struct lp_question both[] = {CONF_NAME,
+        {"confirm", "elicitation/create",
+            LP_SPAN(CONF_FORM("Please confirm", "confirm", "boolean"))}};
+    if (conf_is_task(call, true))
+        conf_ask(call, both, 2, "{\"elicitation\":{}}");
+}
+
+/* Asked as a call, finished as a task. */
+static inline void named_task(void *ctx, struct lp_job *call, const struct lp_wake *wake)
+{
+    if (!conf_is_task(call, true))
+        return;
+    conf_answered(ctx, call, wake);
+}
+
+#define CONF_SECONDS "{\"type\":\"object\",\"properties\":{\"seconds\":{\"type\":\"number\"}}}"
+
 #endif

@@ -257,6 +257,13 @@ static const struct lp_tool CONF_TOOLS[] = {
         .wake = conf_confirmed),
     TOOL("test_input_required_result_capabilities", OBJECT(""), ask_what_it_can,
         .wake = conf_answered),
+    TOOL("greet", OBJECT(STRING("name")), greet),
+    TOOL("slow_compute", CONF_SECONDS, compute, .wake = computed),
+    TOOL("failing_job", OBJECT(""), fail_as_tool, .wake = failed_as_tool),
+    TOOL("protocol_error_job", OBJECT(""), fail_as_call, .wake = failed_as_call),
+    TOOL("confirm_delete", OBJECT(STRING("filename")), confirm_in_task, .wake = confirmed_in_task),
+    TOOL("multi_input", OBJECT(""), ask_two_in_task, .wake = conf_answered),
+    TOOL("test_tool_with_task", OBJECT(""), ask_name, .wake = named_task),
     TOOL("test_custom_header", CONF_REGION, simple_text),
     {.name = "whoami",
         .description = "who answered",
@@ -378,6 +385,7 @@ static inline struct lp_offer conf_offer(char *name)
         .complete = &CONF_COMPLETE,
         .lists_change = true,
         .has_subscriptions = true,
+        .has_tasks = true,
         .ctx = name};
 }
 

@@ -73,7 +73,8 @@ static lp_id say(struct story *s, const char *method, const char *name, const ch
     lp_id conn = arrive(s);
     snprintf(body, sizeof body,
         "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"%s\",\"params\":{%s" MODERN_META(
-            "{\"elicitation\":{},\"sampling\":{},\"roots\":{}}",
+            "{\"elicitation\":{},\"sampling\":{},\"roots\":{},\"extensions\":{\"io."
+            "modelcontextprotocol/tasks\":{}}}",
             ",\"" PREFIX "logLevel\":\"debug\",\"progressToken\":1") "}}",
         method, params);
     int n = snprintf(text, sizeof text,
@@ -141,6 +142,26 @@ static void ask_session(struct story *s)
     }
 }
 
+/* What may be done with a task, and it is answered in between. */
+static void use_task(struct story *s, lp_id conn)
+{
+    static char params[512];
+    struct lp_span text = lp_buf_span(&peer_of(s->world, conn)->got);
+    size_t at = lp_span_search(text, LP_SPAN("\"taskId\":\""));
+    struct lp_span rest;
+    char id[64];
+    if (at == text.len)
+        return;
+    struct lp_span token = lp_span_split(lp_span_from(text, at + 10), '"', &rest);
+    snprintf(id, sizeof id, "%.*s", (int)token.len, token.ptr);
+    snprintf(params, sizeof params, "\"taskId\":\"%s\",", id);
+    say(s, "tasks/get", id, params);
+    snprintf(params, sizeof params,
+        "\"taskId\":\"%s\",\"inputResponses\":{\"user_name\":{},\"confirm\":{}},", id);
+    say(s, "tasks/update", id, params);
+    say(s, "tasks/get", id, params);
+}
+
 static void tell_story(struct story *s)
 {
     say(s, "server/discover", "-", "");
@@ -153,6 +174,8 @@ static void tell_story(struct story *s)
     conn = say(s, "tools/call", "test_elicitation", "\"name\":\"test_elicitation\",");
     conn = say_again(s, conn, "test_elicitation", "{\"q1\":{\"action\":\"accept\"}}");
     ask_session(s);
+    conn = say(s, "tools/call", "multi_input", "\"name\":\"multi_input\",");
+    use_task(s, conn);
     say(s, "subscriptions/listen", "-",
         "\"notifications\":{\"toolsListChanged\":true,\"resourceSubscriptions\":["
         "\"test://static-text\"]},");

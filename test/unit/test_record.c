@@ -11,6 +11,7 @@
 #include <jansson.h>
 
 #include "base/error.h"
+#include "base/time.h"
 #include "obs/record.h"
 
 static struct lp_record whole_record(void)
