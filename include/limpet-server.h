@@ -98,6 +98,7 @@ struct limpet_server_options {
     bool is_public;                /* these are the same for everybody: caches may share them */
     bool lists_change;             /* limpet_server_list_changed will be called */
     bool has_subscriptions;        /* limpet_server_resource_updated will be called */
+    bool has_tasks;                /* limpet_call_task may be called */
     /* The process is the server's: from limpet_server_listen on, SIGTERM and SIGINT stop it and a
      * second one ends the process; SIGPIPE and SIGHUP are ignored; the limit of descriptors is
      * raised. */
@@ -413,6 +414,13 @@ struct limpet_question {
  * LIMPET_ELIMIT: more than LIMPET_QUESTIONS_MAX, LIMPET_ESYNTAX: none, or a bad key. */
 LIMPET_API LIMPET_MUST int limpet_call_ask_all(struct limpet_call *call,
     const struct limpet_question *questions, size_t count, uint32_t timeout_ms);
+/* The call of a tool becomes a task (2026-07-28, extension io.modelcontextprotocol/tasks): its
+ * request is answered with the task's name, and the client comes for the rest, for `ttl_ms`. In
+ * `run`, or when the first questions have been answered, before anything is sent or waited for.
+ * LIMPET_EUNSUPPORTED: it is none, and goes on as it was: there is no options.has_tasks, the client
+ * does not take tasks (see limpet_call_lacks), or its stream has begun; LIMPET_ELIMIT: too many
+ * tasks, or no memory; LIMPET_ERANGE: `ttl_ms` is 0. */
+LIMPET_API LIMPET_MUST int limpet_call_task(struct limpet_call *call, uint32_t ttl_ms);
 /* Ends the connection of the call's stream, not the call: the client comes again for the rest
  * (2025-11-25). Nothing where the client could not. */
 LIMPET_API void limpet_call_poll(struct limpet_call *call);

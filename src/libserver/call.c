@@ -157,6 +157,11 @@ int limpet_call_ask_all(struct limpet_call *call, const struct limpet_question *
                  : LIMPET_ESYNTAX;
 }
 
+int limpet_call_task(struct limpet_call *call, uint32_t ttl_ms)
+{
+    return ttl_ms ? lp_job_task(inner(call), ttl_ms) : LIMPET_ERANGE;
+}
+
 int limpet_call_state_get(struct limpet_call *call)
 {
     return lp_job_may_wait(peek(call)) ? lp_job_state_get(inner(call)) : LIMPET_EUNSUPPORTED;

@@ -171,6 +171,7 @@ static int set_up(struct limpet_server *server, const struct limpet_server_optio
     server->owns_process = options->owns_process;
     server->offer.fresh_ms = options->fresh_ms;
     server->offer.is_public = options->is_public;
+    server->offer.has_tasks = options->has_tasks;
     server->offer.lists_change = options->lists_change;
     server->offer.has_subscriptions = options->has_subscriptions;
     server->shell = (struct lp_shell){.ctx = server, .perform = perform};

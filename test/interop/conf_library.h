@@ -9,7 +9,7 @@
 
 #include "conf_texts.h"
 
-enum { STEP_MS = 50, ASK_MS = 5000, ROUND_MS = 60000, TEXT_MAX = 4096 };
+enum { STEP_MS = 50, ASK_MS = 5000, ROUND_MS = 60000, WORK_MS = 300, TEXT_MAX = 4096 };
 
 /* JSON that is put together in a room; too long is told by the server, which wants whole JSON. */
 struct text {
@@ -236,6 +236,9 @@ static const struct inquiry INQUIRE_STEP1 = {
 static const struct inquiry INQUIRE_STEP2 = {
     {{"step2", FORM("Step 2: What is your favorite color?", "color", "string")}}, 1,
     "{\"elicitation\":{}}"};
+static const struct inquiry INQUIRE_TWO = {
+    {ASK_NAME, {"confirm", FORM("Please confirm", "confirm", "boolean")}}, 2,
+    "{\"elicitation\":{}}"};
 static const struct inquiry INQUIRE_CONTEXT = {
     {{"user_context", FORM("What context should the prompt use?", "context", "string")}}, 1,
     "{\"elicitation\":{}}"};
@@ -294,6 +297,82 @@ static void needs_sampling(void *context, struct limpet_call *call)
 {
     (void)context;
     limpet_call_lacks(call, "{\"sampling\":{}}");
+}
+
+/* --- calls that become tasks ------------------------------------------------------------------ */
+
+/* False: it is no task, and the call may have been ended. */
+static bool is_task(struct limpet_call *call, bool is_needed)
+{
+    int err = limpet_call_task(call, ROUND_MS);
+    if (err && is_needed)
+        limpet_call_lacks(call, "{\"extensions\":{\"io.modelcontextprotocol/tasks\":{}}}");
+    return !err;
+}
+
+static void work(struct limpet_call *call, uint32_t ms)
+{
+    if (limpet_call_wait(call, ms))
+        limpet_call_error(call, -32603, "out of memory");
+}
+
+static void hello(void *context, struct limpet_call *call)
+{
+    (void)context;
+    struct text text = {.len = 0};
+    put_str(&text, "Hello, ");
+    put(&text, bare(argument(call, "name", "")));
+    put_str(&text, "!");
+    limpet_call_text(call, all(&text));
+}
+
+static void compute(void *context, struct limpet_call *call)
+{
+    (void)context;
+    int64_t seconds = 0;
+    (void)!limpet_json_integer(limpet_call_arguments(call), "seconds", &seconds);
+    work(call, is_task(call, false) ? (uint32_t)seconds * 1000 : 0);
+}
+
+static void computed(void *context, struct limpet_call *call, const struct limpet_wake *wake)
+{
+    (void)context;
+    (void)wake;
+    limpet_call_text(call, limpet_str("computed"));
+}
+
+static void work_and_fail(void *context, struct limpet_call *call)
+{
+    (void)context;
+    if (is_task(call, true))
+        work(call, WORK_MS);
+}
+
+static void failed_as_tool(void *context, struct limpet_call *call, const struct limpet_wake *wake)
+{
+    (void)context;
+    (void)wake;
+    limpet_call_tool_error(call, limpet_str("the job has failed"));
+}
+
+static void failed_as_call(void *context, struct limpet_call *call, const struct limpet_wake *wake)
+{
+    (void)context;
+    (void)wake;
+    limpet_call_error(call, -32603, "the job broke off");
+}
+
+static void inquire_in_task(void *context, struct limpet_call *call)
+{
+    if (is_task(call, true))
+        inquire(context, call);
+}
+
+/* Asked as a call, finished as a task. */
+static void finish_as_task(void *context, struct limpet_call *call, const struct limpet_wake *wake)
+{
+    if (is_task(call, true))
+        answered(context, call, wake);
 }
 
 /* The context is the server. */
@@ -424,6 +503,16 @@ static const struct limpet_tool TOOLS[] = {
     TOOL("test_input_required_result_capabilities", OBJECT(""), .run = inquire_what_it_can,
         .wake = answered),
     TOOL("test_custom_header", CONF_REGION, CONSTANT(SIMPLE_TEXT)),
+    TOOL("greet", OBJECT(STRING("name")), .run = hello),
+    TOOL("slow_compute", "{\"type\":\"object\",\"properties\":{\"seconds\":{\"type\":\"number\"}}}",
+        .run = compute, .wake = computed),
+    TOOL("failing_job", OBJECT(""), .run = work_and_fail, .wake = failed_as_tool),
+    TOOL("protocol_error_job", OBJECT(""), .run = work_and_fail, .wake = failed_as_call),
+    TOOL("confirm_delete", OBJECT(STRING("filename")), .run = inquire_in_task, .wake = answered,
+        .context = (void *)&INQUIRE_CONFIRM),
+    TOOL("multi_input", OBJECT(""), .run = inquire_in_task, .wake = answered,
+        .context = (void *)&INQUIRE_TWO),
+    TOOL("test_tool_with_task", OBJECT(""), INQUIRE(NAME), .wake = finish_as_task),
     TOOL("json_schema_2020_12_tool", SCHEMA_2020_12, CONSTANT(CONTENT(TEXT("ok")))),
 };
 
@@ -473,6 +562,7 @@ static struct limpet_server_options conf_options(void)
         .version = "1",
         .lists_change = true,
         .has_subscriptions = true,
+        .has_tasks = true,
         .keys = getenv("KEYS"), /* the text of a key file, for several of it */
         .retry_ms = 500};
 }

@@ -233,6 +233,8 @@ static void refuse_all(void *context, struct limpet_call *call)
     assert_int_equal(limpet_call_ask(call, "roots/list", limpet_str(""), 1), LIMPET_EUNSUPPORTED);
     assert_int_equal(limpet_call_state_get(call), LIMPET_EUNSUPPORTED);
     assert_int_equal(limpet_call_state_set(call, 0, limpet_str("x")), LIMPET_EUNSUPPORTED);
+    assert_int_equal(limpet_call_task(call, 0), LIMPET_ERANGE);
+    assert_int_equal(limpet_call_task(call, 1000), LIMPET_EUNSUPPORTED);
     limpet_call_text(call, limpet_str("refused"));
 }
 
