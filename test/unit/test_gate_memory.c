@@ -1,45 +1,10 @@
 /* The engine when memory runs out: in a story of all that a gateway does each allocation fails once
  * in its turn. Nothing crashes or leaks, every exchange ends, and afterwards it opens sessions as
- * before. Needs the linker's --wrap for malloc, calloc and realloc. */
+ * before. */
 #include "engine_harness.h"
+#include "scarce_memory.h"
 
 enum { PEERS = 400, HEARD_MAX = 1 << 20 };
-
-static long calls_left = -1; /* allocations that still succeed; -1: all */
-static long failed;
-
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *ptr, size_t n);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *ptr, size_t n);
-
-/* One allocation fails, those after it succeed again. */
-static bool may_succeed(void)
-{
-    if (calls_left < 0)
-        return true;
-    if (calls_left-- > 0)
-        return true;
-    failed++;
-    return false;
-}
-
-void *__wrap_malloc(size_t n)
-{
-    return may_succeed() ? __real_malloc(n) : NULL;
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-    return may_succeed() ? __real_calloc(n, size) : NULL;
-}
-
-void *__wrap_realloc(void *ptr, size_t n)
-{
-    return may_succeed() ? __real_realloc(ptr, n) : NULL;
-}
 
 /* --- a shell with a connection for every request ---------------------------------------------- */
 

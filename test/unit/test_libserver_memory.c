@@ -1,42 +1,8 @@
 /* liblimpet-server when memory runs out: in a story of exchanges and connections, posts and a stop,
  * each allocation fails once in its turn, of the rooms below too. Nothing crashes or leaks, each
- * exchange that began ends or is given up by its host, and no call is over twice. Needs the
- * linker's
- * --wrap for malloc, calloc and realloc. */
+ * exchange that began ends or is given up by its host, and no call is over twice. */
 #include "fed_harness.h"
-
-static long calls_left = -1; /* allocations that still succeed; -1: all */
-static long failed;
-
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *ptr, size_t n);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *ptr, size_t n);
-
-static bool may_succeed(void)
-{
-    if (calls_left < 0 || calls_left-- > 0)
-        return true;
-    failed++;
-    return false;
-}
-
-void *__wrap_malloc(size_t n)
-{
-    return may_succeed() ? __real_malloc(n) : NULL;
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-    return may_succeed() ? __real_calloc(n, size) : NULL;
-}
-
-void *__wrap_realloc(void *ptr, size_t n)
-{
-    return may_succeed() ? __real_realloc(ptr, n) : NULL;
-}
+#include "scarce_memory.h"
 
 /* --- the server ------------------------------------------------------------------------------- */
 

@@ -1,42 +1,9 @@
 /* Requests of 2026-07-28 when memory runs out: in a story of discovery, lists, questions over two
  * rounds and a stream of subscriptions each allocation fails once in its turn. Nothing crashes,
- * nothing leaks, every request ends, and afterwards the server works as before. Needs the linker's
- * --wrap for malloc, calloc and realloc. */
+ * nothing leaks, every request ends, and afterwards the server works as before. */
 #include "../interop/conf_offer.h"
 #include "modern_harness.h"
-
-static long calls_left = -1; /* allocations that still succeed; -1: all */
-static long failed;
-
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *ptr, size_t n);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *ptr, size_t n);
-
-static bool may_succeed(void)
-{
-    if (calls_left < 0 || calls_left-- > 0)
-        return true;
-    failed++;
-    return false;
-}
-
-void *__wrap_malloc(size_t n)
-{
-    return may_succeed() ? __real_malloc(n) : NULL;
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-    return may_succeed() ? __real_calloc(n, size) : NULL;
-}
-
-void *__wrap_realloc(void *ptr, size_t n)
-{
-    return may_succeed() ? __real_realloc(ptr, n) : NULL;
-}
+#include "scarce_memory.h"
 
 struct story {
     struct world *world;

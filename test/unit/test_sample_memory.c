@@ -1,43 +1,8 @@
 /* The sample server when memory runs out: in a story of everything it does each allocation fails
  * once in its turn. Nothing crashes, nothing leaks, every request ends, and afterwards the server
- * works as before. Needs the linker's --wrap for malloc, calloc and realloc. */
+ * works as before. */
 #include "sample_harness.h"
-
-static long calls_left = -1; /* allocations that still succeed; -1: all */
-static long failed;
-
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *ptr, size_t n);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *ptr, size_t n);
-
-/* One allocation fails, those after it succeed again. */
-static bool may_succeed(void)
-{
-    if (calls_left < 0)
-        return true;
-    if (calls_left-- > 0)
-        return true;
-    failed++;
-    return false;
-}
-
-void *__wrap_malloc(size_t n)
-{
-    return may_succeed() ? __real_malloc(n) : NULL;
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-    return may_succeed() ? __real_calloc(n, size) : NULL;
-}
-
-void *__wrap_realloc(void *ptr, size_t n)
-{
-    return may_succeed() ? __real_realloc(ptr, n) : NULL;
-}
+#include "scarce_memory.h"
 
 /* The shell's own memory is not the server's: it never runs out. */
 static void tell_scarce(struct world *w, long *left, struct lp_event event)

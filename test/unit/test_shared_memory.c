@@ -1,42 +1,10 @@
 /* Shared sessions when memory runs out: in a story of everything that two replicas do with a
  * session each allocation of one of them fails once in its turn. Nothing crashes, nothing leaks,
- * nothing hangs, and afterwards the replica works as before. Needs the linker's --wrap for malloc,
- * calloc and realloc. */
+ * nothing hangs, and afterwards the replica works as before. */
+#include "scarce_memory.h"
 #include "shared_harness.h"
 
-static long calls_left = -1; /* allocations that still succeed; -1: all */
-static long kept_back = -1;  /* the same while the other replica or the shell works */
-static long failed;
-
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *ptr, size_t n);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *ptr, size_t n);
-
-static bool may_succeed(void)
-{
-    if (calls_left < 0 || calls_left-- > 0)
-        return true;
-    failed++;
-    return false;
-}
-
-void *__wrap_malloc(size_t n)
-{
-    return may_succeed() ? __real_malloc(n) : NULL;
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-    return may_succeed() ? __real_calloc(n, size) : NULL;
-}
-
-void *__wrap_realloc(void *ptr, size_t n)
-{
-    return may_succeed() ? __real_realloc(ptr, n) : NULL;
-}
+static long kept_back = -1; /* the same while the other replica or the shell works */
 
 static struct replica poor;
 static struct replica rich;
