@@ -151,8 +151,6 @@ void lp_client_note(struct lp_client *client, const char *fmt, ...)
 {
     char room[1024];
     va_list args;
-    if (!client->ops->note)
-        return;
     va_start(args, fmt);
     int n = vsnprintf(room, sizeof room, fmt, args);
     va_end(args);
@@ -270,7 +268,7 @@ static bool owe_opened(struct lp_client *client)
 {
     client->step_timer.fire = on_stream_time;
     client->step_timer.ctx = client;
-    client->owes_opened = client->stream_first && client->session.len && !client->is_old_sse &&
+    client->owes_opened = client->stream_first && client->session.len &&
         !lp_fetcher_timer_set(
             client->fetcher, &client->step_timer, (uint64_t)LP_CLIENT_STREAM_MS * 1000);
     return client->owes_opened;
@@ -299,25 +297,28 @@ void lp_client_is_open(struct lp_client *client)
 
 /* --- loss --- */
 
-/* Calls of an earlier session whose answer has no way left to come. */
+/* A call of an earlier session whose answer has no way left to come, or NULL. */
+static struct lp_call *find_stranded(
+    const struct lp_client *client, lp_id except, bool had_one_stream)
+{
+    for (struct lp_list *node = client->calls_open.next; node != &client->calls_open;
+         node = node->next) {
+        struct lp_call *call = LP_CONTAINER(node, struct lp_call, node);
+        bool is_old = call->epoch != client->epoch && call->id != except;
+        if (is_old && (had_one_stream || !call->exchange))
+            return call;
+    }
+    return NULL;
+}
+
 static void fail_stranded(struct lp_client *client, const struct lp_client_failure *why,
     lp_id except, bool had_one_stream)
 {
     struct lp_client_failure other = *why;
+    struct lp_call *stranded;
     other.cannot_have_run = false;
-    for (;;) {
-        struct lp_call *stranded = NULL;
-        for (struct lp_list *node = client->calls_open.next; node != &client->calls_open;
-             node = node->next) {
-            struct lp_call *call = LP_CONTAINER(node, struct lp_call, node);
-            bool is_old = call->epoch != client->epoch && call->id != except;
-            if (is_old && (had_one_stream || !call->exchange) && !stranded)
-                stranded = call;
-        }
-        if (!stranded)
-            return;
+    while ((stranded = find_stranded(client, except, had_one_stream)))
         lp_call_fail(stranded, &other);
-    }
 }
 
 void lp_client_lose(
@@ -349,8 +350,7 @@ static void on_close_time(void *ctx)
 
 void lp_client_deleted(struct lp_client *client)
 {
-    if (client->state == LP_CLIENT_CLOSING)
-        say_closed(client);
+    say_closed(client);
 }
 
 static bool delete_session(struct lp_client *client)
@@ -359,7 +359,7 @@ static bool delete_session(struct lp_client *client)
     struct lp_exchange_args args = {.kind = LP_EXCHANGE_DELETE};
     client->step_timer.fire = on_close_time;
     client->step_timer.ctx = client;
-    return client->session.len && !client->is_old_sse && !client->is_modern &&
+    return client->session.len &&
         !lp_fetcher_timer_set(
             client->fetcher, &client->step_timer, (uint64_t)LP_CLIENT_CLOSE_MS * 1000) &&
         !lp_exchange_start(client, &args, &x);

@@ -92,7 +92,7 @@ void lp_open_take_session(
 {
     struct lp_span id = lp_head_value(head, LP_FIELD_MCP_SESSION_ID);
     struct lp_buf *room = rpc == LP_RPC_INITIALIZE ? &client->session : &client->orphan;
-    bool is_taken = rpc != LP_RPC_INITIALIZE || head->status == 200;
+    bool is_taken = rpc != LP_RPC_INITIALIZE || (head->status == 200 && !client->is_old_sse);
     if (!is_taken || !id.len)
         return;
     lp_buf_clear(room);

@@ -212,6 +212,57 @@ static void test_a_long_refusal(void **state)
     play_free(p);
 }
 
+/* What is shown of a body ends between characters, and says what was left. */
+static void test_a_brief_refusal(void **state)
+{
+    (void)state;
+    char text[16 + 2 * LP_CLIENT_SHOWN_MAX] = "it said: ";
+    size_t body = strlen(text);
+    text[body] = 'x'; /* so that the bound falls within a character */
+    for (size_t i = 0; i < LP_CLIENT_SHOWN_MAX; i += 2)
+        memcpy(text + body + 1 + i, "\xC3\xA9", 2);
+    struct lp_client_failure why = {
+        .sentence = lp_span_str(text), .body = lp_span_str(text + body)};
+    size_t left;
+    struct lp_span brief = lp_client_brief(&why, &left);
+    assert_int_equal(brief.len, body + LP_CLIENT_SHOWN_MAX - 1);
+    assert_int_equal(left, 2);
+    memset(text, 0x80, sizeof text); /* no character anywhere */
+    why.sentence = why.body = lp_span(text, sizeof text);
+    assert_int_equal(lp_client_brief(&why, &left).len, 0);
+    why.sentence = LP_SPAN("it said much");
+    assert_int_equal(lp_client_brief(&why, &left).len, why.sentence.len);
+    assert_int_equal(left, 0);
+}
+
+static void close_when_opened(void *ctx, const struct lp_client_info *info)
+{
+    play_opened(ctx, info);
+    lp_client_close(((struct play *)ctx)->client);
+}
+
+/* Then no stream is asked for any more. */
+static void test_closed_when_it_opens(void **state)
+{
+    (void)state;
+    struct lp_client_ops ops = PLAY_OPS;
+    struct play *p = begin();
+    ops.opened = close_when_opened;
+    struct lp_client_args args = {.fetcher = p->s->fetcher, .ops = &ops, .ctx = p};
+    lp_client_free(p->client);
+    assert_int_equal(lp_client_new(&args, &p->client), LP_OK);
+    p->s->target.era = LP_ERA_WISH_LEGACY;
+    lp_client_open(p->client);
+    settle(p);
+    play_json(p, play_expect(p, "\"initialize\""), "",
+        "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":\"2025-11-25\"}}");
+    play_accepted(p, play_expect(p, "notifications/initialized"));
+    play_expect_nothing(p);
+    assert_int_equal(p->opens, 1);
+    assert_int_equal(p->closes, 1);
+    play_free(p);
+}
+
 static void test_an_event_over_the_limit(void **state)
 {
     (void)state;
@@ -592,7 +643,6 @@ static void test_a_call_is_cancelled_when_it_asks(void **state)
     struct lp_client_ops ops = PLAY_OPS;
     struct play *p = cancelling = begin();
     ops.asked = cancel_when_asked;
-    ops.note = NULL;
     struct lp_client_args args = {.fetcher = p->s->fetcher, .ops = &ops, .ctx = p};
     lp_client_free(p->client);
     assert_int_equal(lp_client_new(&args, &p->client), LP_OK);
@@ -877,6 +927,8 @@ int main(void)
         cmocka_unit_test(test_a_call_without_a_time_out),
         cmocka_unit_test(test_too_many),
         cmocka_unit_test(test_a_long_refusal),
+        cmocka_unit_test(test_a_brief_refusal),
+        cmocka_unit_test(test_closed_when_it_opens),
         cmocka_unit_test(test_an_event_over_the_limit),
         cmocka_unit_test(test_closing_from_within),
         cmocka_unit_test(test_a_call_of_an_earlier_session),

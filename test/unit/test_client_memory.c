@@ -198,10 +198,12 @@ static void request(struct story *y, const char *method, const char *params)
     serve_all(y);
 }
 
-/* The whole story; what it needs before is made without scarcity. */
+/* The whole story, by half of them with the stream first; what it needs before is made without
+ * scarcity. */
 static void tell(enum kind kind, long fails_after, bool stays)
 {
-    struct story y = {.p = play_new("http://example.test:3000/mcp", true), .kind = kind};
+    struct story y = {
+        .p = play_new_waiting("http://example.test:3000/mcp", true, stays), .kind = kind};
     struct play *p = y.p;
     p->answers_at_once = "{}";
     assert_int_equal(lp_target_set_bearer(&p->s->target, LP_SPAN("tok")), LP_OK);

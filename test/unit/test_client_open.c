@@ -287,6 +287,26 @@ static void test_old_sse_post_is_lost(void **state)
     play_free(p);
 }
 
+/* The stream is the session: an id beside it is none of ours. */
+static void test_old_sse_has_no_session_id(void **state)
+{
+    (void)state;
+    struct play *p = play_new_waiting(URL, false, true);
+    lp_id stream = open_old_sse(p, "/m?session_id=1");
+    shell_read(p->s, play_expect(p, "\"initialize\""),
+        "HTTP/1.1 200 OK\r\nMcp-Session-Id: STRAY\r\nContent-Length: 0\r\n\r\n");
+    play_event(p, stream, "data: {\"jsonrpc\":\"2.0\",\"id\":1," INITIALIZE_RESULT "}\n\n");
+    lp_id conn = play_expect(p, "initialized");
+    assert_false(text_has(p->head, "STRAY"));
+    play_accepted(p, conn);
+    assert_int_equal(p->opens, 1);
+    lp_client_close(p->client);
+    settle(p);
+    play_expect_nothing(p);
+    assert_int_equal(p->closes, 1);
+    play_free(p);
+}
+
 static void test_bad_endpoints(void **state)
 {
     (void)state;
@@ -806,6 +826,7 @@ int main(void)
         cmocka_unit_test(test_initialized_is_refused),
         cmocka_unit_test(test_old_sse),
         cmocka_unit_test(test_old_sse_post_is_lost),
+        cmocka_unit_test(test_old_sse_has_no_session_id),
         cmocka_unit_test(test_bad_endpoints),
         cmocka_unit_test(test_no_endpoint_comes),
         cmocka_unit_test(test_the_fallback),
