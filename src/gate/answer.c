@@ -100,9 +100,10 @@ static int write_body(
         reply.detail = limit;
     }
     lp_buf_init(&data, ANSWER_MAX);
+    struct lp_span asked = version_to_echo(&x->env);
     if (reason == LP_REASON_unknown_version &&
-        !lp_buf_append(&data, LP_SPAN("{\"supported\":" LP_VERSIONS_JSON ",\"requested\":")) &&
-        !lp_buf_append(&data, version_to_echo(&x->env)) && !lp_buf_append(&data, LP_SPAN("}")))
+        !lp_buf_printf(&data, "{\"supported\":" LP_VERSIONS_JSON ",\"requested\":%.*s}",
+            (int)asked.len, asked.ptr))
         reply.data = lp_buf_span(&data);
     int err = lp_reply_write(body, &reply);
     lp_buf_release(&data);
