@@ -64,6 +64,17 @@ enum limpet_replay {
 typedef bool (*limpet_bearer_fn)(
     void *context, struct limpet_span token, unsigned char principal[LIMPET_PRINCIPAL_BYTES]);
 
+enum limpet_level {
+    LIMPET_LEVEL_DEBUG,
+    LIMPET_LEVEL_INFO,
+    LIMPET_LEVEL_NOTICE,
+    LIMPET_LEVEL_WARNING,
+    LIMPET_LEVEL_ERROR,
+    LIMPET_LEVEL_CRITICAL,
+    LIMPET_LEVEL_ALERT,
+    LIMPET_LEVEL_EMERGENCY,
+};
+
 /* Begin with LIMPET_ZERO; a member that is zero has the value that is named. */
 struct limpet_server_options {
     const char *name; /* what clients are told; needed, as is the version */
@@ -76,7 +87,7 @@ struct limpet_server_options {
     const char *store;   /* of shared ones: "redis://host:port" */
     uint32_t store_wait; /* so many replicas of the store must have what is written; 0 */
     /* Sentences for a log: the store goes and comes, its URL cannot be. */
-    void (*log)(void *context, struct limpet_span sentence);
+    void (*log)(void *context, enum limpet_level level, struct limpet_span sentence);
     void *log_context;
     const char *owner;        /* of the sessions; FLY_MACHINE_ID of the environment */
     bool owner_from_hostname; /* where there is no other, made of HOSTNAME */
@@ -345,17 +356,6 @@ LIMPET_API void limpet_server_resource_updated(struct limpet_server *server, con
 
 /* --- a call: limpet-server-call(3) ----------------------------------------------------------- */
 
-enum limpet_level {
-    LIMPET_LEVEL_DEBUG,
-    LIMPET_LEVEL_INFO,
-    LIMPET_LEVEL_NOTICE,
-    LIMPET_LEVEL_WARNING,
-    LIMPET_LEVEL_ERROR,
-    LIMPET_LEVEL_CRITICAL,
-    LIMPET_LEVEL_ALERT,
-    LIMPET_LEVEL_EMERGENCY,
-};
-
 /* The raw JSON of params, and of params.arguments; empty when not there. Spans that come out of a
  * call live until it is over. */
 LIMPET_API struct limpet_span limpet_call_params(const struct limpet_call *call);
@@ -383,6 +383,9 @@ LIMPET_API void limpet_call_log(
 /* The same on the session's GET stream. False: the level says no, or there is no such stream. */
 LIMPET_API bool limpet_call_log_session(
     struct limpet_call *call, enum limpet_level level, const char *logger, struct limpet_span text);
+/* The same with any JSON in place of the text. False too: it is none. */
+LIMPET_API bool limpet_call_log_session_json(
+    struct limpet_call *call, enum limpet_level level, const char *logger, struct limpet_span json);
 
 /* `wake` follows after `ms`. LIMPET_EUNSUPPORTED: the handler has no `wake`, or a reply or state is
  * on its way; LIMPET_ENOMEM. */

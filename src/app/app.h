@@ -114,6 +114,11 @@ LP_MUST int lp_app_key_path(struct lp_span configured, char *room, size_t room_l
  * A key file that must be there already is not made. */
 LP_MUST int lp_app_load_keys(
     const char *path, bool may_make, struct lp_keyring *ret, bool *ret_made);
+/* Its text alone, checked, with a zero byte behind it; made when it is not there. To be wiped,
+ * whatever is returned. */
+LP_MUST int lp_app_load_key_text(const char *path, struct lp_buf *ret_text);
+/* Overwrites and releases it; one of zeros is fine. */
+void lp_app_wipe(struct lp_buf *text);
 
 /* Whose certificates https replicas are believed by; NULL when there are none. The caller frees it
  * after its loops. Not LP_EXIT_OK: everything has been said. */

@@ -202,11 +202,18 @@ static int open_key_file(const char *path, struct lp_buf *text, bool *ret_made)
     return status;
 }
 
-static void wipe(struct lp_buf *text)
+void lp_app_wipe(struct lp_buf *text)
 {
     if (text->ptr)
         sodium_memzero(text->ptr, text->cap);
     lp_buf_release(text);
+}
+
+static int read_keys(const char *path, struct lp_buf *text, struct lp_keyring *ret, bool *ret_made)
+{
+    lp_buf_init(text, KEY_BYTES_MAX);
+    int status = open_key_file(path, text, ret_made);
+    return status == LP_EXIT_OK ? parse_keys(path, lp_buf_span(text), ret) : status;
 }
 
 int lp_app_load_keys(const char *path, bool may_make, struct lp_keyring *ret, bool *ret_made)
@@ -215,10 +222,18 @@ int lp_app_load_keys(const char *path, bool may_make, struct lp_keyring *ret, bo
         return lp_app_fail(LP_EXIT_FAILED,
             "there is no key file %s yet; limpet gateway makes it when it starts", path);
     struct lp_buf text;
-    lp_buf_init(&text, KEY_BYTES_MAX);
-    int status = open_key_file(path, &text, ret_made);
-    if (status == LP_EXIT_OK)
-        status = parse_keys(path, lp_buf_span(&text), ret);
-    wipe(&text);
+    int status = read_keys(path, &text, ret, ret_made);
+    lp_app_wipe(&text);
+    return status;
+}
+
+int lp_app_load_key_text(const char *path, struct lp_buf *ret_text)
+{
+    struct lp_keyring ring = {0};
+    bool was_made;
+    int status = read_keys(path, ret_text, &ring, &was_made);
+    lp_keyring_fini(&ring);
+    if (status == LP_EXIT_OK && lp_buf_append(ret_text, lp_span("", 1)))
+        status = lp_app_fail(LP_EXIT_FAILED, "out of memory");
     return status;
 }

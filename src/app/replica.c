@@ -1,347 +1,275 @@
-/* `limpet replica`: the sample MCP server of serve/sample.h on one loop. */
+/* `limpet replica`: a sample MCP server on liblimpet-server, with its tools in replica_tools.c.
+ * Here are its flags; the server itself is the library's, told by limpet-server.h alone. */
+#include <limpet-server.h>
 #include <stdio.h>
-#include <stdlib.h>
+#include <string.h>
 
 #include "app/app.h"
-#include "io/file.h"
-#include "io/listener.h"
+#include "app/replica_tools.h"
 #include "io/log.h"
-#include "io/loop.h"
-#include "io/signals.h"
-#include "io/tls_trust.h"
-#include "mcp/keyring.h"
-#include "serve/sample.h"
-#include "wire/field.h"
 
-enum { SESSIONS_MAX = 1000000, CONN_MAX = LP_SERVER_CONNECTIONS_MAX + 160, WHY_MAX = 1024 };
-enum { VARIABLE_MAX = 256, STORE_WAIT_MAX = 16 };
+enum { NAME_MAX_BYTES = 64, PATH_MAX_BYTES = 256, SESSIONS_MAX = 1000000, STORE_WAIT_MAX = 16 };
 
-struct settings {
-    struct lp_span host;
-    uint16_t port;
-    const char *name;
-    const char *path;
-    const char *sse_path; /* NULL: nowhere */
-    uint32_t sessions;
-    enum lp_session_mode mode;
-    enum lp_server_eras eras;
-    enum lp_server_replay replay;
-    struct lp_owner owner;
-    struct lp_store_url store; /* of LP_SESSIONS_SHARED */
-    uint32_t store_wait;
-    struct lp_keyring keys; /* none: see lp_server_args */
-};
-
-/* What runs; everything NULL until it is there. */
 struct replica {
-    struct lp_tls_trust *trust; /* of a store behind TLS: the roots of the system */
-    struct lp_loop *loop;
-    struct lp_listener *listener;
-    struct lp_sample *sample;
-    struct lp_log *log;    /* on stderr: the store goes and comes */
-    struct lp_shell shell; /* the loop's, but for the log */
+    struct lp_replica_self self;
+    const char *listen;
+    struct limpet_server_options options;
+    struct limpet_server *server;
+    struct lp_log *log; /* on stderr: the store goes and comes */
 };
 
-/* The sample's lines are sentences: they get their time and level here. */
-static int64_t on_perform(void *ctx, const struct lp_action *action)
-{
-    const struct replica *r = ctx;
-    const struct lp_shell *shell = lp_loop_shell(r->loop);
-    if (action->kind != LP_ACT_LOG)
-        return shell->perform(shell->ctx, action);
-    struct lp_span line = action->u.log.line;
-    lp_log_say(r->log, action->u.log.level, "%.*s", (int)line.len, line.ptr);
-    return 0;
-}
+/* --- running --- */
 
-static void on_event(void *sample, const struct lp_event *event)
+/* Before there is a server, this is why there will be none. */
+static void on_log(void *context, enum limpet_level level, struct limpet_span sentence)
 {
-    lp_sample_event(sample, event);
-}
-
-static int start_sample(struct replica *r, const struct settings *settings)
-{
-    r->shell = (struct lp_shell){.ctx = r, .perform = on_perform};
-    struct lp_sample_args args = {.shell = &r->shell,
-        .name = lp_span_str(settings->name),
-        .path = lp_span_str(settings->path),
-        .sse_path = lp_span_str(settings->sse_path),
-        .mode = settings->mode,
-        .eras = settings->eras,
-        .owner = lp_owner_span(&settings->owner),
-        .replay = settings->replay,
-        .store = &settings->store,
-        .store_wait = settings->store_wait,
-        .origins = lp_span_str(getenv("LIMPET_ALLOWED_ORIGINS")),
-        .session_max = settings->sessions,
-        .keys = settings->keys.count ? &settings->keys : NULL};
-    lp_io_random(args.seed, sizeof args.seed);
-    int err = lp_sample_new(&args, &r->sample);
-    if (!err)
-        lp_loop_attach(r->loop, r->sample, on_event);
-    return err;
-}
-
-static int listen_on(struct replica *r, const struct settings *settings)
-{
-    struct lp_listener_args args = {.host = settings->host, .port = settings->port};
-    struct lp_buf why;
-    lp_buf_init(&why, WHY_MAX);
-    int err = lp_listener_open(&args, &r->loop, 1, &why, &r->listener);
-    struct lp_span text = lp_buf_span(&why);
-    int status = LP_EXIT_OK;
-    if (err == LP_EEXISTS)
-        status = lp_app_fail(LP_EXIT_FAILED,
-            "%.*s; stop the other program or choose another --listen", (int)text.len, text.ptr);
-    else if (err)
-        status = lp_app_fail(LP_EXIT_FAILED, "%.*s", (int)text.len, text.ptr);
-    lp_buf_release(&why);
-    return status;
+    const struct replica *r = context;
+    bool is_bad = level >= LIMPET_LEVEL_WARNING;
+    if (r->server)
+        lp_log_say(
+            r->log, is_bad ? LP_LOG_WARN : LP_LOG_INFO, "%.*s", (int)sentence.len, sentence.ptr);
+    else
+        (void)lp_app_fail(LP_EXIT_USAGE, "--store: %.*s", (int)sentence.len, sentence.ptr);
 }
 
 static int open_log(struct replica *r)
 {
     struct lp_buf why;
-    lp_buf_init(&why, WHY_MAX);
+    lp_buf_init(&why, 1024);
     int err = lp_log_open(&(struct lp_log_args){.line = lp_app_text_line}, &why, &r->log);
     lp_buf_release(&why);
-    return err;
+    return err ? lp_app_cannot_start(err) : LP_EXIT_OK;
 }
 
-static int open_loop(struct replica *r, const struct settings *settings)
+/* What is wrong with other options has been said before, and with the store by on_log. */
+static int refuse_options(const struct limpet_server_options *options)
 {
-    struct lp_buf why;
-    lp_buf_init(&why, WHY_MAX);
-    int err = settings->store.is_tls
-        ? lp_tls_trust_new(&(struct lp_tls_trust_args){0}, &why, &r->trust)
-        : LP_OK;
-    lp_buf_release(&why);
-    if (err)
-        return err;
-    r->loop = lp_loop_new(&(struct lp_loop_args){.conn_max = CONN_MAX, .trust = r->trust});
-    return r->loop ? LP_OK : LP_ENOMEM;
+    return options->store
+        ? LP_EXIT_USAGE
+        : lp_app_fail(LP_EXIT_USAGE,
+              "--owner: \"%s\" is no owner id; use 1 to 32 letters and digits", options->owner);
 }
 
-static int start(struct replica *r, const struct settings *settings)
+static int make_server(struct replica *r)
 {
-    int err = open_loop(r, settings);
+    int err = limpet_server_new(NULL, &r->options, &r->server);
+    if (err == LIMPET_ESYNTAX)
+        return refuse_options(&r->options);
     if (!err)
-        err = open_log(r);
-    if (!err)
-        err = start_sample(r, settings);
-    if (!err)
-        lp_loops_join(&r->loop, 1);
-    if (!err)
-        err = lp_signals_open(r->loop, &(struct lp_signals_args){0});
-    if (!err)
-        err = lp_loop_config(r->loop, NULL); /* the start signal: the store is looked for now */
-    if (err)
-        return lp_app_cannot_start(err);
-    return listen_on(r, settings);
+        err = lp_replica_add_tools(r->server, &r->self);
+    return err ? lp_app_cannot_start(err) : LP_EXIT_OK;
 }
 
-static int serve(const struct settings *settings)
+/* A bad id of the platform is none ([S1]). */
+static int check_owner(const struct replica *r)
 {
-    struct replica r = {0};
-    (void)lp_process_setup();
-    int status = start(&r, settings);
-    if (status == LP_EXIT_OK) {
-        printf("replica %s is listening on http://%s%s\n", settings->name,
-            lp_listener_text(r.listener), settings->path);
-        if (settings->sse_path)
-            printf("  and for HTTP+SSE of 2024-11-05 on http://%s%s\n",
-                lp_listener_text(r.listener), settings->sse_path);
-        fflush(stdout);
-        lp_loop_run(r.loop);
-    }
-    lp_sample_free(r.sample);
-    lp_loop_free(r.loop);
-    lp_tls_trust_free(r.trust);
-    lp_listener_free(r.listener);
-    lp_log_close(r.log);
-    return status;
-}
-
-static bool is_path(struct lp_span path)
-{
-    bool is_fine = path.len && path.len <= LP_SERVER_PATH_MAX && path.ptr[0] == '/';
-    for (size_t i = 0; i < path.len && is_fine; i++)
-        is_fine = path.ptr[i] > ' ' && path.ptr[i] < 0x7F && path.ptr[i] != '?';
-    return is_fine;
-}
-
-static int check_path(const char *flag, const char *path)
-{
-    if (is_path(lp_span_str(path)))
-        return LP_EXIT_OK;
-    return lp_app_fail(LP_EXIT_USAGE,
-        "%s: \"%s\" is no path; it begins with / and has up to 256 characters", flag, path);
-}
-
-static int check(const struct settings *settings)
-{
-    struct lp_span name = lp_span_str(settings->name);
-    if (!lp_field_is_token(name) || name.len > LP_SAMPLE_NAME_MAX)
-        return lp_app_fail(LP_EXIT_USAGE,
-            "--name: \"%s\" is no name; use up to 64 letters, digits, - . _", settings->name);
-    int status = check_path("--path", settings->path);
-    if (status == LP_EXIT_OK && settings->sse_path)
-        status = check_path("--sse-path", settings->sse_path);
-    return status;
-}
-
-static int read_mode(const char *session, enum lp_session_mode *ret_mode)
-{
-    static const char *const MODES[] = {[LP_SESSIONS_LOCAL] = "local",
-        [LP_SESSIONS_STATELESS] = "stateless",
-        [LP_SESSIONS_SHARED] = "shared"};
-    for (unsigned i = 0; i < sizeof MODES / sizeof *MODES; i++) {
-        if (strcmp(session, MODES[i]) != 0)
-            continue;
-        *ret_mode = (enum lp_session_mode)i;
-        return LP_EXIT_OK;
-    }
-    return lp_app_fail(LP_EXIT_USAGE,
-        "--session: there is no mode \"%s\"; say --session local, shared or stateless", session);
-}
-
-static int read_eras(const char *era, enum lp_server_eras *ret)
-{
-    bool is_legacy = strcmp(era, "legacy") == 0;
-    bool is_modern = strcmp(era, "modern") == 0;
-    if (!is_legacy && !is_modern && strcmp(era, "both") != 0)
-        return lp_app_fail(
-            LP_EXIT_USAGE, "--era: there is no \"%s\"; say both, legacy or modern", era);
-    *ret = is_legacy ? LP_ERAS_LEGACY : is_modern ? LP_ERAS_MODERN : LP_ERAS_BOTH;
-    return LP_EXIT_OK;
-}
-
-/* The owner id is the flag's, else the platform's, else, where chosen, made of the hostname; a bad
- * one of the platform is none ([S1]). */
-static int read_owner(const char *owner, bool from_hostname, struct lp_owner *ret)
-{
-    struct lp_owner_sources sources = {.configured = lp_span_str(owner),
-        .machine = lp_span_str(getenv("FLY_MACHINE_ID")),
-        .hostname = lp_span_str(getenv("HOSTNAME")),
-        .takes_hostname = from_hostname};
-    if (lp_owner_choose(&sources, ret))
-        return lp_app_fail(
-            LP_EXIT_USAGE, "--owner: \"%s\" is no owner id; use 1 to 32 letters and digits", owner);
-    if (ret->source == LP_OWNER_MACHINE_BAD)
+    struct limpet_owner owner;
+    limpet_server_owner(r->server, &owner);
+    if (r->options.replay && !owner.len)
+        return lp_app_fail(LP_EXIT_USAGE, "--replay needs an owner id; say --owner as well");
+    if (owner.source == LIMPET_OWNER_MACHINE_BAD && r->options.sessions != LIMPET_SESSIONS_SHARED)
         (void)lp_app_fail(LP_EXIT_OK,
             "FLY_MACHINE_ID is no owner id, so session ids are plain; "
             "say --owner with 1 to 32 letters and digits");
     return LP_EXIT_OK;
 }
 
-static int read_replay(const char *replay, struct settings *settings)
+static int listen_on(const struct replica *r)
 {
-    bool is_strict = strcmp(replay, "fly-instance") == 0;
-    if (!is_strict && strcmp(replay, "fly") != 0)
+    int err = limpet_server_listen(r->server, r->listen);
+    const char *why = limpet_server_why(r->server, err);
+    if (err == LIMPET_EEXISTS)
+        return lp_app_fail(
+            LP_EXIT_FAILED, "%s; stop the other program or choose another --listen", why);
+    return err ? lp_app_fail(LP_EXIT_FAILED, "%s", why) : LP_EXIT_OK;
+}
+
+static int serve(const struct replica *r)
+{
+    const char *url = limpet_server_url(r->server);
+    int origin_len = (int)(strlen(url) - strlen(r->options.path));
+    printf("replica %s is listening on %s\n", r->self.name, url);
+    if (r->options.sse_path)
+        printf(
+            "  and for HTTP+SSE of 2024-11-05 on %.*s%s\n", origin_len, url, r->options.sse_path);
+    fflush(stdout);
+    return limpet_server_run(r->server) ? LP_EXIT_FAILED : LP_EXIT_OK;
+}
+
+static int start_and_serve(struct replica *r)
+{
+    char instructions[128];
+    (void)snprintf(instructions, sizeof instructions, "A sample server; this one is replica %s.",
+        r->self.name);
+    r->options.instructions = instructions;
+    int status = open_log(r);
+    if (status == LP_EXIT_OK)
+        status = make_server(r);
+    if (status == LP_EXIT_OK)
+        status = check_owner(r);
+    if (status == LP_EXIT_OK)
+        status = listen_on(r);
+    if (status == LP_EXIT_OK)
+        status = serve(r);
+    limpet_server_free(r->server);
+    lp_log_close(r->log);
+    return status;
+}
+
+/* --- flags --- */
+
+static bool is_path(const char *path)
+{
+    size_t len = strlen(path);
+    bool is_fine = path[0] == '/' && len <= PATH_MAX_BYTES;
+    for (size_t i = 0; i < len && is_fine; i++)
+        is_fine = path[i] > ' ' && path[i] < 0x7F && path[i] != '?';
+    return is_fine;
+}
+
+static int check_path(const char *flag, const char *path)
+{
+    if (!path || is_path(path))
+        return LP_EXIT_OK;
+    return lp_app_fail(LP_EXIT_USAGE,
+        "%s: \"%s\" is no path; it begins with / and has up to 256 characters", flag, path);
+}
+
+static int check(const struct replica *r)
+{
+    static const char NAME[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._";
+    size_t len = strlen(r->self.name);
+    if (!len || len > NAME_MAX_BYTES || strspn(r->self.name, NAME) != len)
         return lp_app_fail(LP_EXIT_USAGE,
-            "--replay: there is no way \"%s\"; say --replay fly or fly-instance", replay);
-    if (!settings->owner.len)
-        return lp_app_fail(LP_EXIT_USAGE, "--replay needs an owner id; say --owner as well");
-    settings->replay = is_strict ? LP_SERVER_REPLAY_STRICT : LP_SERVER_REPLAY_PREFER;
+            "--name: \"%s\" is no name; use up to 64 letters, digits, - . _", r->self.name);
+    int status = check_path("--path", r->options.path);
+    return status == LP_EXIT_OK ? check_path("--sse-path", r->options.sse_path) : status;
+}
+
+/* The flags that are words, as they were given. */
+struct words {
+    const char *session;
+    const char *era;
+    const char *replay;
+    const char *sessions;
+    const char *store_wait;
+};
+
+/* The place of a word among others; -1: it is none of them. */
+static int place_of(const char *word, const char *const words[], int count)
+{
+    for (int i = 0; i < count; i++)
+        if (strcmp(words[i], word) == 0)
+            return i;
+    return -1;
+}
+
+static int read_words(const struct words *words, struct limpet_server_options *options)
+{
+    static const char *const SESSIONS[] = {"local", "stateless", "shared"};
+    static const char *const ERAS[] = {"both", "legacy", "modern"};
+    static const char *const REPLAYS[] = {"off", "fly", "fly-instance"};
+    int sessions = place_of(words->session, SESSIONS, 3);
+    int eras = place_of(words->era, ERAS, 3);
+    int replay = place_of(words->replay, REPLAYS, 3);
+    if (sessions < 0)
+        return lp_app_fail(LP_EXIT_USAGE,
+            "--session: there is no mode \"%s\"; say --session local, shared or stateless",
+            words->session);
+    if (eras < 0)
+        return lp_app_fail(
+            LP_EXIT_USAGE, "--era: there is no \"%s\"; say both, legacy or modern", words->era);
+    if (replay < 0)
+        return lp_app_fail(LP_EXIT_USAGE,
+            "--replay: there is no way \"%s\"; say --replay fly or fly-instance", words->replay);
+    options->sessions = (enum limpet_sessions)sessions;
+    options->eras = (enum limpet_eras)eras;
+    options->replay = (enum limpet_replay)replay;
     return LP_EXIT_OK;
 }
 
-/* The flags that are about sessions, as they were given. */
-struct session_flags {
-    const char *session;
-    const char *era;
-    const char *owner;
-    const char *replay;
-    const char *store;
-    const char *store_wait;
-    bool from_hostname;
-};
-
-static bool find_variable(void *ctx, struct lp_span name, struct lp_span *ret_value)
+static int read_numbers(const struct words *words, struct limpet_server_options *options)
 {
-    (void)ctx;
-    char text[VARIABLE_MAX];
-    snprintf(text, sizeof text, "%.*s", (int)name.len, name.ptr);
-    const char *value = getenv(text);
-    if (value)
-        *ret_value = lp_span_str(value);
-    return value != NULL;
+    int status = LP_EXIT_OK;
+    if (words->sessions)
+        status =
+            lp_options_number("--sessions", words->sessions, SESSIONS_MAX, &options->session_max);
+    if (status == LP_EXIT_OK && words->store_wait)
+        status = lp_options_number(
+            "--store-wait", words->store_wait, STORE_WAIT_MAX, &options->store_wait);
+    return status;
 }
 
-static int read_store(const struct session_flags *flags, struct settings *settings)
+/* Whether what was said about sessions can be together. */
+static int check_sessions(const struct limpet_server_options *options)
 {
-    struct lp_span why;
-    bool is_shared = settings->mode == LP_SESSIONS_SHARED;
-    if (!is_shared && (flags->store || flags->store_wait))
-        return lp_app_fail(
-            LP_EXIT_USAGE, "--store and --store-wait are for --session shared; say that as well");
-    if (!is_shared)
-        return LP_EXIT_OK;
-    if (!flags->store)
-        return lp_app_fail(
-            LP_EXIT_USAGE, "--session shared needs a store; say --store redis://HOST:PORT");
-    if (flags->owner || flags->from_hostname || flags->replay)
+    bool is_shared = options->sessions == LIMPET_SESSIONS_SHARED;
+    bool is_local =
+        options->sessions == LIMPET_SESSIONS_LOCAL && options->eras != LIMPET_ERAS_MODERN;
+    if (options->sse_path && !is_local)
         return lp_app_fail(LP_EXIT_USAGE,
-            "with --session shared a session is nobody's; leave --owner and --replay out");
-    if (lp_store_url_parse(lp_span_str(flags->store), find_variable, NULL, &settings->store, &why))
-        return lp_app_fail(LP_EXIT_USAGE, "--store: %.*s", (int)why.len, why.ptr);
-    return flags->store_wait ? lp_options_number("--store-wait", flags->store_wait, STORE_WAIT_MAX,
-                                   &settings->store_wait)
-                             : LP_EXIT_OK;
-}
-
-static int read_session_flags(struct settings *settings, const struct session_flags *flags)
-{
-    int status = read_mode(flags->session, &settings->mode);
-    if (status == LP_EXIT_OK)
-        status = read_eras(flags->era, &settings->eras);
-    bool has_sessions = settings->mode == LP_SESSIONS_LOCAL && settings->eras != LP_ERAS_MODERN;
-    if (status == LP_EXIT_OK && settings->sse_path && !has_sessions)
-        status = lp_app_fail(LP_EXIT_USAGE,
             "--sse-path: the streams of HTTP+SSE are sessions; it needs --session local, and "
             "another --era than modern");
+    if (!is_shared && (options->store || options->store_wait))
+        return lp_app_fail(
+            LP_EXIT_USAGE, "--store and --store-wait are for --session shared; say that as well");
+    if (is_shared && !options->store)
+        return lp_app_fail(
+            LP_EXIT_USAGE, "--session shared needs a store; say --store redis://HOST:PORT");
+    if (is_shared && (options->owner || options->owner_from_hostname || options->replay))
+        return lp_app_fail(LP_EXIT_USAGE,
+            "with --session shared a session is nobody's; leave --owner and --replay out");
+    return LP_EXIT_OK;
+}
+
+static int read_flags(struct replica *r, const struct words *words)
+{
+    struct lp_span host;
+    uint16_t port;
+    int status = lp_options_address("--listen", r->listen, &host, &port);
     if (status == LP_EXIT_OK)
-        status = read_store(flags, settings);
-    if (status == LP_EXIT_OK && settings->mode != LP_SESSIONS_SHARED)
-        status = read_owner(flags->owner, flags->from_hostname, &settings->owner);
-    if (status == LP_EXIT_OK && flags->replay)
-        status = read_replay(flags->replay, settings);
-    return status;
+        status = check(r);
+    if (status == LP_EXIT_OK)
+        status = read_words(words, &r->options);
+    if (status == LP_EXIT_OK)
+        status = read_numbers(words, &r->options);
+    return status == LP_EXIT_OK ? check_sessions(&r->options) : status;
 }
 
 static int run(int argc, const char *const *argv)
 {
-    struct settings settings = {.name = "replica", .path = "/mcp", .sessions = LP_SERVER_SESSIONS};
-    const char *listen = "127.0.0.1:0";
-    const char *sessions = NULL;
+    struct replica r = {.self.name = "replica",
+        .listen = "127.0.0.1:0",
+        .options = {.name = "limpet-replica",
+            .version = LP_VERSION,
+            .path = "/mcp",
+            .log = on_log,
+            .log_context = &r,
+            .owns_process = true}};
+    struct limpet_server_options *o = &r.options;
+    struct words words = {.session = "local", .era = "both", .replay = "off"};
     const char *key_file = NULL;
-    struct session_flags flags = {.session = "local", .era = "both"};
-    bool was_made = false;
-    const char *words[LP_WORDS_MAX + 1];
-    const struct lp_option options[] = {{"--listen", &listen, NULL, NULL},
-        {"--name", &settings.name, NULL, NULL}, {"--path", &settings.path, NULL, NULL},
-        {"--sse-path", &settings.sse_path, NULL, NULL}, {"--sessions", &sessions, NULL, NULL},
-        {"--session", &flags.session, NULL, NULL}, {"--owner", &flags.owner, NULL, NULL},
-        {"--replay", &flags.replay, NULL, NULL}, {"--store", &flags.store, NULL, NULL},
-        {"--store-wait", &flags.store_wait, NULL, NULL},
-        {"--owner-from-hostname", NULL, &flags.from_hostname, NULL},
-        {"--era", &flags.era, NULL, NULL}, {"--key-file", &key_file, NULL, NULL}};
-    int status = lp_options_read(options, sizeof options / sizeof *options, argc, argv, words);
-    if (status == LP_EXIT_OK && words[0])
-        status = lp_app_fail(LP_EXIT_USAGE, "there is a word too many: \"%s\"", words[0]);
+    const char *rest[LP_WORDS_MAX + 1];
+    const struct lp_option options[] = {{"--listen", &r.listen, NULL, NULL},
+        {"--name", &r.self.name, NULL, NULL}, {"--path", &o->path, NULL, NULL},
+        {"--sse-path", &o->sse_path, NULL, NULL}, {"--sessions", &words.sessions, NULL, NULL},
+        {"--session", &words.session, NULL, NULL}, {"--owner", &o->owner, NULL, NULL},
+        {"--replay", &words.replay, NULL, NULL}, {"--store", &o->store, NULL, NULL},
+        {"--store-wait", &words.store_wait, NULL, NULL},
+        {"--owner-from-hostname", NULL, &o->owner_from_hostname, NULL},
+        {"--era", &words.era, NULL, NULL}, {"--key-file", &key_file, NULL, NULL}};
+    struct lp_buf keys = {0};
+    int status = lp_options_read(options, sizeof options / sizeof *options, argc, argv, rest);
+    if (status == LP_EXIT_OK && rest[0])
+        status = lp_app_fail(LP_EXIT_USAGE, "there is a word too many: \"%s\"", rest[0]);
     if (status == LP_EXIT_OK)
-        status = lp_options_address("--listen", listen, &settings.host, &settings.port);
-    if (status == LP_EXIT_OK && sessions)
-        status = lp_options_number("--sessions", sessions, SESSIONS_MAX, &settings.sessions);
-    if (status == LP_EXIT_OK)
-        status = check(&settings);
-    if (status == LP_EXIT_OK)
-        status = read_session_flags(&settings, &flags);
+        status = read_flags(&r, &words);
     if (status == LP_EXIT_OK && key_file)
-        status = lp_app_load_keys(key_file, true, &settings.keys, &was_made);
+        status = lp_app_load_key_text(key_file, &keys);
+    o->keys = keys.ptr;
     if (status == LP_EXIT_OK)
-        status = serve(&settings);
-    lp_keyring_fini(&settings.keys);
+        status = start_and_serve(&r);
+    lp_app_wipe(&keys);
     return status;
 }
 

@@ -98,6 +98,14 @@ bool limpet_call_log_session(
     return is_sent;
 }
 
+bool limpet_call_log_session_json(
+    struct limpet_call *call, enum limpet_level level, const char *logger, struct limpet_span json)
+{
+    bool is_fine = (unsigned)level <= LIMPET_LEVEL_EMERGENCY && lp_seat_is_json(lp_lib_in(json), 0);
+    return is_fine &&
+        lp_job_log_session(inner(call), (enum lp_level)level, logger, lp_lib_in(json));
+}
+
 int limpet_call_wait(struct limpet_call *call, uint32_t ms)
 {
     if (!lp_job_may_wait(peek(call)))

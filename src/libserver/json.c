@@ -18,7 +18,7 @@ bool lp_seat_is_json(struct lp_span text, char first)
     struct lp_json reader;
     struct lp_span from = skip_blanks(text);
     lp_json_init(&reader, NULL, NULL);
-    return from.len && from.ptr[0] == first && !lp_json_feed(&reader, text) &&
+    return from.len && (!first || from.ptr[0] == first) && !lp_json_feed(&reader, text) &&
         !lp_json_finish(&reader);
 }
 

@@ -62,7 +62,7 @@ struct limpet_server {
 
     struct lp_loop *loop; /* where it listens; for shared sessions, where it dials */
     struct lp_tls_trust *trust;
-    void (*log)(void *context, struct limpet_span sentence);
+    void (*log)(void *context, enum limpet_level level, struct limpet_span sentence);
     void *log_context;
     bool listens; /* on its own loop */
     struct lp_listener *listeners[LP_SEAT_LISTENERS];
@@ -157,7 +157,7 @@ void lp_seat_drop_posts(struct limpet_server *server);
 
 /* --- json.c --- */
 
-/* Whether it is a whole JSON text that begins with that byte, '{' or '['. */
+/* Whether it is a whole JSON text that begins with that byte, '{' or '['; 0: with any. */
 bool lp_seat_is_json(struct lp_span text, char first);
 
 #endif

@@ -9,9 +9,11 @@
 #include "io/signals.h"
 #include "io/tls_trust.h"
 #include "libserver/libserver.h"
+#include "store/store.h"
 #include "wire/uri.h"
 
-enum { CONN_MAX = LP_SERVER_CONNECTIONS_MAX + 16 };
+/* Clients', and those to the nodes of a store. */
+enum { CONN_MAX = LP_SERVER_CONNECTIONS_MAX + LP_STORE_NODES_MAX + 16 };
 
 /* --- listening --- */
 

@@ -75,12 +75,22 @@ static bool on_bearer(void *ctx, struct lp_span token, struct lp_key *ret_princi
     return true;
 }
 
+static void tell_log(
+    const struct limpet_server *server, enum lp_log_level level, struct lp_span sentence)
+{
+    static const enum limpet_level LEVELS[] = {[LP_LOG_ERROR] = LIMPET_LEVEL_ERROR,
+        [LP_LOG_WARN] = LIMPET_LEVEL_WARNING,
+        [LP_LOG_INFO] = LIMPET_LEVEL_INFO,
+        [LP_LOG_DEBUG] = LIMPET_LEVEL_DEBUG};
+    if (server->log)
+        server->log(server->log_context, LEVELS[level], lp_lib_out(sentence));
+}
+
 static int64_t perform(void *ctx, const struct lp_action *action)
 {
     struct limpet_server *server = ctx;
     if (action->kind == LP_ACT_LOG) {
-        if (server->log)
-            server->log(server->log_context, lp_lib_out(action->u.log.line));
+        tell_log(server, action->u.log.level, action->u.log.line);
         return LP_OK;
     }
     if (!server->listens)
@@ -115,8 +125,7 @@ static int open_store(struct limpet_server *server, const struct limpet_server_o
     if (options->sessions != LIMPET_SESSIONS_SHARED)
         return LIMPET_OK;
     if (lp_store_url_parse(lp_span_str(options->store), find_variable, NULL, ret, &why)) {
-        if (server->log)
-            server->log(server->log_context, lp_lib_out(why));
+        tell_log(server, LP_LOG_ERROR, why);
         return LIMPET_ESYNTAX;
     }
     return lp_seat_make_loop(server, ret->is_tls);

@@ -2,7 +2,7 @@
 #ifndef LP_TEST_MODERN_HARNESS_H
 #define LP_TEST_MODERN_HARNESS_H
 
-#include "sample_harness.h"
+#include "serve_harness.h"
 
 #define PREFIX "io.modelcontextprotocol/"
 #define MODERN_META(capabilities, more)                                                            \

@@ -1,9 +1,9 @@
-/* Replicas that share sessions, each in a world of memory (sample_harness.h), on one real Redis:
+/* Replicas that share sessions, each in a world of memory (serve_harness.h), on one real Redis:
  * its connections are real, but the test decides when a replica gets to read what came. */
 #ifndef LP_TEST_SHARED_HARNESS_H
 #define LP_TEST_SHARED_HARNESS_H
 
-#include "sample_harness.h"
+#include "serve_harness.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -1,7 +1,7 @@
 /* What a browser is told: who may call, what it may send, what it may read (mcp/cors.h; cases
  * HDR-02, HDR-04, HDR-09), and the server that tells it. */
 #include "mcp/cors.h"
-#include "sample_harness.h"
+#include "serve_harness.h"
 #include "wire/field.h"
 
 #define APP "https://app.example.test"

@@ -163,6 +163,9 @@ static void talk(void *context, struct limpet_call *call)
     limpet_call_log(call, (enum limpet_level)9, NULL, limpet_str("not said"));
     assert_false(limpet_call_log_session(call, (enum limpet_level)9, NULL, limpet_str("x")));
     bool is_sent = limpet_call_log_session(call, LIMPET_LEVEL_INFO, NULL, limpet_str("to all"));
+    assert_false(limpet_call_log_session_json(call, LIMPET_LEVEL_INFO, NULL, limpet_str("{,}")));
+    assert_false(limpet_call_log_session_json(call, LIMPET_LEVEL_INFO, NULL, limpet_str(" ")));
+    assert_false(limpet_call_log_session_json(call, (enum limpet_level)9, NULL, limpet_str("1")));
     limpet_call_poll(call); /* the client comes again for the rest */
     limpet_call_text(call, limpet_str(is_sent ? "sent" : "not sent"));
 }

@@ -1,7 +1,7 @@
 /* HTTP+SSE of 2024-11-05 (serve/old_sse.c): one stream that is the session's life, answers that
  * come on it, sessions that no other transport finds, and its end in each phase. */
 #include "../interop/conf_offer.h"
-#include "sample_harness.h"
+#include "serve_harness.h"
 
 #define ASK(id, method, params)                                                                    \
     "{\"jsonrpc\":\"2.0\",\"id\":" id ",\"method\":\"" method "\",\"params\":" params "}"

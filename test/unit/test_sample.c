@@ -20,7 +20,7 @@ static void a_session_keeps_its_counter(void **state)
     struct client other = new_client(&w);
     assert_string_not_equal(c.session, other.session);
     HAS(post(&other, CALL("1", "counter", "{}")), "\"count\":1,");
-    assert_int_equal(lp_sample_session_count(w.sample), 2);
+    assert_int_equal(lp_server_session_count(w.server), 2);
     finish(&w);
 }
 
@@ -83,7 +83,7 @@ static void a_deleted_session_is_gone(void **state)
     STATUS(ask(&c, dial(&w), "DELETE", NULL), "200");
     HAS(got(&w, stream), "0\r\n\r\n");
     HAS(got(&w, call), "0\r\n\r\n");
-    assert_int_equal(lp_sample_session_count(w.sample), 0);
+    assert_int_equal(lp_server_session_count(w.server), 0);
     STATUS(post(&c, CALL("1", "whoami", "{}")), "404");
     STATUS(ask(&c, dial(&w), "DELETE", NULL), "404");
     pass(&w, 2 * SECOND);
@@ -104,7 +104,7 @@ static void idle_sessions_expire_and_busy_ones_do_not(void **state)
     pass(&w, 899ull * SECOND);
     STATUS(post(&idle, CALL("1", "whoami", "{}")), "200");
     pass(&w, 901ull * SECOND);
-    assert_int_equal(lp_sample_session_count(w.sample), 1);
+    assert_int_equal(lp_server_session_count(w.server), 1);
     STATUS(post(&idle, CALL("1", "whoami", "{}")), "404");
     STATUS(post(&busy, CALL("1", "whoami", "{}")), "200");
     finish(&w);
@@ -120,7 +120,7 @@ static void the_longest_idle_session_makes_room(void **state)
     struct client c = new_client(&w);
     STATUS(post(&a, CALL("1", "whoami", "{}")), "200");
     struct client d = new_client(&w);
-    assert_int_equal(lp_sample_session_count(w.sample), 3);
+    assert_int_equal(lp_server_session_count(w.server), 3);
     STATUS(post(&b, CALL("1", "whoami", "{}")), "404");
     struct client *const alive[] = {&a, &c, &d};
     for (size_t i = 0; i < 3; i++)
@@ -543,19 +543,14 @@ static void silent_connections_are_closed(void **state)
     finish(&w);
 }
 
-static void names_and_paths_have_limits(void **state)
+static void paths_have_a_limit(void **state)
 {
     (void)state;
-    char text[512];
+    char text[257];
     memset(text, 'a', sizeof text);
-    struct lp_sample *sample = NULL;
-    struct lp_sample_args args = {.name = lp_span(text, 65), .path = LP_SPAN("/mcp")};
-    assert_int_equal(lp_sample_new(&args, &sample), LP_ETOO_LONG);
-    args = (struct lp_sample_args){.name = LP_SPAN("a"), .path = lp_span(text, 257)};
-    assert_int_equal(lp_sample_new(&args, &sample), LP_ETOO_LONG);
-    args = (struct lp_sample_args){.name = LP_SPAN("a \"b\""), .path = LP_SPAN("/mcp")};
-    assert_int_equal(lp_sample_new(&args, &sample), LP_ESYNTAX);
-    lp_sample_free(NULL);
+    struct lp_server *server = NULL;
+    struct lp_server_args args = {.path = lp_span(text, sizeof text)};
+    assert_int_equal(lp_server_new(&args, &server), LP_ETOO_LONG);
 }
 
 /* --- limits and oddities --- */
@@ -730,7 +725,7 @@ static void other_events_are_nothing_to_it(void **state)
     const enum lp_event_kind strangers[] = {LP_EV_CONNECTED, LP_EV_CONNECT_FAILED, LP_EV_DRAINED};
     for (size_t i = 0; i < 3; i++)
         tell(&w, (struct lp_event){.kind = strangers[i], .conn = (lp_id)1 << 32 | 9});
-    assert_int_equal(lp_sample_session_count(w.sample), 0);
+    assert_int_equal(lp_server_session_count(w.server), 0);
     tell(&w, (struct lp_event){.kind = LP_EV_STOP});
     assert_true(w.stopped);
     tell(&w, (struct lp_event){.kind = LP_EV_TIMER});
@@ -741,12 +736,7 @@ static void the_idle_time_is_as_set(void **state)
 {
     (void)state;
     struct world w;
-    start(&w, 0);
-    lp_sample_free(w.sample);
-    struct lp_sample_args args = {.shell = &w.shell, .idle_us = SECOND, .seed = {8}};
-    args.name = LP_SPAN("blue");
-    args.path = LP_SPAN("/mcp");
-    assert_int_equal(lp_sample_new(&args, &w.sample), 0);
+    start_as(&w, (struct lp_server_args){.idle_us = SECOND});
     struct client c = new_client(&w);
     pass(&w, 2 * SECOND);
     STATUS(post(&c, CALL("1", "whoami", "{}")), "404");
@@ -905,7 +895,7 @@ int main(void)
         cmocka_unit_test(a_large_answer_waits_for_its_reader),
         cmocka_unit_test(stop_ends_streams_and_lets_calls_finish),
         cmocka_unit_test(silent_connections_are_closed),
-        cmocka_unit_test(names_and_paths_have_limits),
+        cmocka_unit_test(paths_have_a_limit),
         cmocka_unit_test(connections_have_a_ceiling),
         cmocka_unit_test(an_unread_stream_costs_one_backlog),
         cmocka_unit_test(an_unread_stream_is_cut_in_the_end),

@@ -121,16 +121,19 @@ static void every_allocation_may_fail(void **state)
 static void a_server_needs_memory_to_begin(void **state)
 {
     (void)state;
-    struct lp_shell shell = {NULL, perform};
-    struct lp_sample_args args = {.shell = &shell, .name = LP_SPAN("a"), .path = LP_SPAN("/")};
+    struct world w;
+    start(&w, 0);
+    struct lp_server_args args = {.shell = &w.shell, .path = LP_SPAN("/")};
+    args.offer = &sample_book()->offer;
     for (long n = 0; n < 2; n++) {
-        struct lp_sample *sample = NULL;
+        struct lp_server *server = NULL;
         calls_left = n;
-        int err = lp_sample_new(&args, &sample);
+        int err = lp_server_new(&args, &server);
         calls_left = -1;
         assert_int_equal(err, LP_ENOMEM);
-        assert_null(sample);
+        assert_null(server);
     }
+    finish(&w);
 }
 
 int main(void)

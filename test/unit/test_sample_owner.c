@@ -16,7 +16,7 @@ static const char *ask_as(struct client *c, const char *method, const char *sess
 
 static void start_owner(struct world *w, enum lp_server_replay replay)
 {
-    struct lp_sample_args args = {.replay = replay};
+    struct lp_server_args args = {.replay = replay};
     args.owner = LP_SPAN("m1");
     start_as(w, args);
 }
@@ -100,7 +100,7 @@ static void without_replay_or_owner_nothing_is_replayed(void **state)
     (void)state;
     for (int with_owner = 0; with_owner < 2; with_owner++) {
         struct world w;
-        struct lp_sample_args args = {.replay = LP_SERVER_REPLAY_PREFER};
+        struct lp_server_args args = {.replay = LP_SERVER_REPLAY_PREFER};
         if (with_owner) {
             args.owner = LP_SPAN("m1");
             args.replay = LP_SERVER_REPLAY_OFF;
@@ -159,17 +159,17 @@ static void long_bodies_are_not_replayed(void **state)
 static void bad_owners_are_refused(void **state)
 {
     (void)state;
-    struct lp_sample *sample = NULL;
-    struct lp_sample_args args = {.name = LP_SPAN("a"), .path = LP_SPAN("/mcp")};
+    struct lp_server *server = NULL;
+    struct lp_server_args args = {.name = LP_SPAN("a"), .path = LP_SPAN("/mcp")};
     args.owner = LP_SPAN("m-1");
-    assert_int_equal(lp_sample_new(&args, &sample), LP_ESYNTAX);
+    assert_int_equal(lp_server_new(&args, &server), LP_ESYNTAX);
 }
 
 /* --- without sessions --- */
 
 static void start_stateless(struct world *w)
 {
-    start_as(w, (struct lp_sample_args){.mode = LP_SESSIONS_STATELESS});
+    start_as(w, (struct lp_server_args){.mode = LP_SESSIONS_STATELESS});
 }
 
 static void the_first_request_may_be_any(void **state)
@@ -191,7 +191,7 @@ static void the_first_request_may_be_any(void **state)
     STATUS(text, "200");
     LACKS(text, "mcp-session-id");
     STATUS(post(&c, "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}"), "202");
-    assert_int_equal(lp_sample_session_count(w.sample), 0);
+    assert_int_equal(lp_server_session_count(w.server), 0);
     finish(&w);
 }
 

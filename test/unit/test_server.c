@@ -1,7 +1,7 @@
 /* The MCP server with the offer of the conformance suite, driven through real HTTP bytes by a shell
  * in memory: what it offers, questions to the client, subscriptions, tokens. */
 #include "../interop/conf_offer.h"
-#include "sample_harness.h"
+#include "serve_harness.h"
 
 #define ASK(id, method, params)                                                                    \
     "{\"jsonrpc\":\"2.0\",\"id\":" id ",\"method\":\"" method "\",\"params\":" params "}"

@@ -2,8 +2,8 @@
  * allocation fails once in its turn. Nothing crashes, nothing leaks, every request ends, and
  * afterwards the server works as before. */
 #include "../interop/conf_offer.h"
-#include "sample_harness.h"
 #include "scarce_memory.h"
+#include "serve_harness.h"
 
 struct story {
     struct world *world;

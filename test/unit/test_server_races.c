@@ -2,8 +2,8 @@
  * end in every phase of a request, with and without sessions. Whatever happens, each call ends
  * once, nothing is held afterwards, and the server goes on or stops in time. */
 #include "../interop/conf_offer.h"
-#include "sample_harness.h"
 #include "serve/server_priv.h"
+#include "serve_harness.h"
 
 #define CAN_ELICIT                                                                                 \
     "{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"initialize\",\"params\":{\"protocolVersion\":"     \

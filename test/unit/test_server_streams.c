@@ -1,7 +1,7 @@
 /* The MCP server's event streams: priming, Last-Event-ID, polling, what is kept and for whom
  * (cases RES-01 to RES-03, STR-10, MSG-02). */
 #include "../interop/conf_offer.h"
-#include "sample_harness.h"
+#include "serve_harness.h"
 
 #define LOGGING(id) CALL(id, "test_tool_with_logging", "{}")
 

@@ -1,7 +1,7 @@
 /* The program's state of a session in the memory of the process: read, written, written by somebody
  * else, and what is not possible. */
-#include "sample_harness.h"
 #include "serve/job.h"
+#include "serve_harness.h"
 #include "wire/member.h"
 
 /* What put is to write: `value` with `revision`, after `ms`. Both tools answer with what they were

@@ -56,9 +56,10 @@ static void on_over(void *context, struct limpet_call *call)
     free(limpet_call_data(call));
 }
 
-static void on_log(void *context, struct limpet_span sentence)
+static void on_log(void *context, enum limpet_level level, struct limpet_span sentence)
 {
     (void)context;
+    (void)level;
     fprintf(stderr, "%.*s\n", (int)sentence.len, sentence.ptr);
 }
 
