@@ -245,6 +245,9 @@ static int run(int argc, const char *const *argv)
             .path = "/mcp",
             .log = on_log,
             .log_context = &r,
+            .lists_change = true,
+            .has_subscriptions = true,
+            .has_tasks = true,
             .owns_process = true}};
     struct limpet_server_options *o = &r.options;
     struct words words = {.session = "local", .era = "both", .replay = "off"};
@@ -282,7 +285,9 @@ static int help(struct lp_buf *out)
         "that keeps its sessions in its own memory: just the server that needs limpet\n"
         "gateway as soon as there are two of it; or in a store that all of them share.\n"
         "Its tools: echo, whoami (which replica answered), counter (kept in the session),\n"
-        "slow (with progress), notify (on the GET stream), ask (the user).\n"
+        "slow (with progress), notify (on the GET stream; about=tools or resource: to\n"
+        "those who listen), ask (the user). slow and ask are tasks when told task=true\n"
+        "by a client that takes tasks. Its resource replica://notified changes by notify.\n"
         "\n"
         "  --listen HOST:PORT  where to listen; port 0: any free one, printed\n"
         "                      (default 127.0.0.1:0)\n"

@@ -1,20 +1,23 @@
-/* The tools of `limpet replica`, as any program would write them: on limpet-server.h alone.
+/* What `limpet replica` offers, as any program would write them: on limpet-server.h alone.
  *
  * `counter` lives in the session and nowhere else: an answer that goes on counting proves that the
  * request reached where the session is. `slow` shows progress as an event stream where the client
- * takes one, and answers as plain JSON where not. */
+ * takes one, and answers as plain JSON where not. `notify` gives clients something to listen to. */
 #include "app/replica_tools.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { SLOW_MS_MAX = 600000, SLOW_STEPS_MAX = 1000, NOTIFY_MAX = 100, TEXT_MAX = 128 };
-enum { ASK_MS = 600000 }; /* people take their time */
+enum { ASK_MS = 600000, TASK_MS = 600000 }; /* people take their time */
 enum { INVALID_PARAMS = -32602, INTERNAL = -32603 };
 
 #define WHOLE_NUMBER(min, max) "{\"type\":\"integer\",\"minimum\":" min ",\"maximum\":" max "}"
+#define A_BOOL "{\"type\":\"boolean\"}"
 #define NO_ARGUMENTS "{\"type\":\"object\",\"properties\":{}}"
+#define NOTIFIED "replica://notified"
 #define TEXT_CONTENT "{\"content\":[{\"type\":\"text\",\"text\":"
 
 static void refuse(struct limpet_call *call, const char *message)
@@ -125,10 +128,26 @@ static void counter_goes_on(void *context, struct limpet_call *call, const struc
         count_on(call, wake);
 }
 
-/* --- notify --- */
+/* --- notify, and the resource that it tells of --- */
 
-static bool notify_once(
-    const struct lp_replica_self *self, struct limpet_call *call, int64_t number)
+static const char *const ABOUT[] = {"log", "tools", "resource"};
+enum about { ABOUT_LOG, ABOUT_TOOLS, ABOUT_RESOURCE, ABOUT_COUNT };
+
+/* What the argument `about` says; ABOUT_COUNT: nothing that we know. */
+static enum about about_argument(const struct limpet_call *call)
+{
+    char room[16];
+    struct limpet_span text;
+    unsigned about = ABOUT_LOG;
+    int err = limpet_json_text(limpet_call_arguments(call), "about", room, sizeof room, &text);
+    if (err)
+        return err == LIMPET_ENOT_FOUND ? ABOUT_LOG : ABOUT_COUNT;
+    while (about < ABOUT_COUNT && strcmp(ABOUT[about], room) != 0)
+        about++;
+    return (enum about)about;
+}
+
+static bool log_once(const struct lp_replica_self *self, struct limpet_call *call, int64_t number)
 {
     char data[TEXT_MAX];
     int n = snprintf(
@@ -137,19 +156,47 @@ static bool notify_once(
         call, LIMPET_LEVEL_INFO, "limpet-replica", limpet_bytes(data, (size_t)n));
 }
 
+static bool notify_once(
+    struct lp_replica_self *self, struct limpet_call *call, enum about about, int64_t number)
+{
+    if (about == ABOUT_LOG)
+        return log_once(self, call, number);
+    if (about == ABOUT_TOOLS) {
+        limpet_server_list_changed(self->server, LIMPET_LIST_TOOLS);
+        return true;
+    }
+    self->notified++;
+    limpet_server_resource_updated(self->server, NOTIFIED);
+    return true;
+}
+
 static void notify(void *context, struct limpet_call *call)
 {
     char text[TEXT_MAX];
     int64_t count = 1;
     int64_t sent = 0;
+    enum about about = about_argument(call);
     if (!number_argument(call, "count", 1, NOTIFY_MAX, &count)) {
         refuse(call, "count must be a whole number from 1 to 100");
         return;
     }
-    while (sent < count && notify_once(context, call, sent + 1))
+    if (about == ABOUT_COUNT) {
+        refuse(call, "about must be log, tools or resource");
+        return;
+    }
+    while (sent < count && notify_once(context, call, about, sent + 1))
         sent++;
     int n = snprintf(text, sizeof text, "sent %lld", (long long)sent);
     limpet_call_text(call, limpet_bytes(text, (size_t)n));
+}
+
+static void read_notified(void *context, struct limpet_call *call)
+{
+    const struct lp_replica_self *self = context;
+    answer(call,
+        "{\"contents\":[{\"uri\":\"" NOTIFIED "\",\"mimeType\":\"application/json\",\"text\":"
+        "\"{\\\"replica\\\":\\\"%s\\\",\\\"count\\\":%lld}\"}]}",
+        self->name, (long long)self->notified);
 }
 
 /* --- slow --- */
@@ -159,6 +206,15 @@ struct slow {
     int64_t steps;
     int64_t done;
 };
+
+/* Where it is asked to be a task and its client takes none, the call goes on as it is. */
+static void take_as_task(struct limpet_call *call)
+{
+    bool is_task = false;
+    int err = limpet_json_bool(limpet_call_arguments(call), "task", &is_task);
+    if (!err && is_task)
+        (void)!limpet_call_task(call, TASK_MS);
+}
 
 static void wait_step(struct limpet_call *call, const struct slow *slow)
 {
@@ -186,6 +242,7 @@ static void slow(void *context, struct limpet_call *call)
     }
     *slow = plan;
     limpet_call_set_data(call, slow);
+    take_as_task(call);
     wait_step(call, slow);
 }
 
@@ -229,6 +286,7 @@ static void ask(void *context, struct limpet_call *call)
         fail(call, "out of memory");
         return;
     }
+    take_as_task(call);
     int err = limpet_call_ask(call, "elicitation/create", limpet_bytes(params, (size_t)n), ASK_MS);
     free(params);
     if (err == LIMPET_EUNSUPPORTED)
@@ -268,24 +326,33 @@ static const struct limpet_tool TOOLS[] = {
         .input_schema = NO_ARGUMENTS,
         .handler = {.run = counter, .wake = counter_goes_on}},
     {.name = "slow",
-        .description = "Takes its time, with progress",
+        .description = "Takes its time, with progress; as a task where that is wanted",
         .input_schema = "{\"type\":\"object\",\"properties\":{\"ms\":" WHOLE_NUMBER(
-            "0", "600000") ",\"steps\":" WHOLE_NUMBER("1", "1000") "}}",
+            "0", "600000") ",\"steps\":" WHOLE_NUMBER("1", "1000") ",\"task\":" A_BOOL "}}",
         .handler = {.run = slow, .wake = slow_step, .over = slow_over}},
     {.name = "notify",
-        .description = "Sends log messages on the session's GET stream",
-        .input_schema =
-            "{\"type\":\"object\",\"properties\":{\"count\":" WHOLE_NUMBER("1", "100") "}}",
+        .description = "Sends log messages on the session's GET stream, or tells those who listen "
+                       "that the tools are others, or the resource " NOTIFIED,
+        .input_schema = "{\"type\":\"object\",\"properties\":{\"count\":" WHOLE_NUMBER("1",
+            "100") ",\"about\":{\"type\":\"string\",\"enum\":[\"log\",\"tools\",\"resource\"]}}}",
         .handler = {.run = notify}},
     {.name = "ask",
-        .description = "Asks the user a question and says the answer",
-        .input_schema = "{\"type\":\"object\",\"properties\":{\"question\":{\"type\":\"string\"}}}",
+        .description =
+            "Asks the user a question and says the answer; as a task where that is wanted",
+        .input_schema = "{\"type\":\"object\",\"properties\":{\"question\":{\"type\":\"string\"},"
+                        "\"task\":" A_BOOL "}}",
         .handler = {.run = ask, .wake = ask_on}},
 };
 
 int lp_replica_add_tools(struct limpet_server *server, struct lp_replica_self *self)
 {
-    int err = LIMPET_OK;
+    struct limpet_resource resource = {.uri = NOTIFIED,
+        .name = "notified",
+        .description = "How often this replica has told that this has changed",
+        .mime_type = "application/json",
+        .handler = {.run = read_notified, .context = self}};
+    self->server = server;
+    int err = limpet_server_add_resource(server, &resource);
     for (size_t i = 0; i < sizeof TOOLS / sizeof *TOOLS && !err; i++) {
         struct limpet_tool tool = TOOLS[i];
         tool.handler.context = self;

@@ -2,12 +2,13 @@
 // it out, directly and spread over three replicas by the gateway; both eras on one address.
 import assert from 'node:assert/strict';
 import { suite, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import path from 'node:path';
 import { folder, gateway } from '../system/lib/gateway.mjs';
 import { freshFetch, send } from '../system/lib/http.mjs';
 import { LIMPET, run, start } from '../system/lib/proc.mjs';
-import { assertRpcError, MODERN, modern, Session, SESSION } from '../system/lib/rpc.mjs';
+import { assertRpcError, MODERN, modern, openEvents, Session, SESSION } from '../system/lib/rpc.mjs';
 
 async function replica(t, name, flags = []) {
   const proc = start(t, name, LIMPET, ['replica', '--name', name, ...flags]);
@@ -109,6 +110,54 @@ suite('limpet replica in 2026-07-28', () => {
     assert.deepEqual(questions, ['What shall I say?']);
     const mute = await send(url, modern('m', 'tools/call', { name: 'ask', arguments: {} }));
     assertRpcError(mute, { status: 400, code: -32021, id: 'm' });
+  });
+
+  test('there is something to listen to', async t => {
+    const { url } = await replica(t, 'r1');
+    const about = what => send(url, modern('n', 'tools/call',
+      { name: 'notify', arguments: { about: what } }));
+    const stream = await openEvents(url, modern('l', 'subscriptions/listen', { notifications:
+      { toolsListChanged: true, resourceSubscriptions: ['replica://notified'] } }));
+    await stream.events.message(m => m.method === 'notifications/subscriptions/acknowledged');
+    for (const [what, method] of [['tools', 'notifications/tools/list_changed'],
+      ['resource', 'notifications/resources/updated']]) {
+      assert.equal((await about(what)).json.result.content[0].text, 'sent 1');
+      await stream.events.message(m => m.method === method);
+    }
+    stream.close();
+    const read = await send(url, modern('r', 'resources/read', { uri: 'replica://notified' }));
+    assert.deepEqual(JSON.parse(read.json.result.contents[0].text), { replica: 'r1', count: 1 });
+    assertRpcError(await about('weather'), { status: 200, code: -32602, id: 'n' });
+  });
+
+  test('slow and ask become tasks for a client that takes tasks', async t => {
+    const { url } = await replica(t, 'r1');
+    const meta = { 'io.modelcontextprotocol/clientCapabilities':
+      { elicitation: {}, extensions: { 'io.modelcontextprotocol/tasks': {} } } };
+    const begin = async (name, args) => (await send(url,
+      modern('b', 'tools/call', { name, arguments: { ...args, task: true } }, { meta }))).json.result;
+    const about = async (method, { taskId }, more) => (await send(url, modern('g', `tasks/${method}`,
+      { taskId, ...more }, { meta, headers: { 'mcp-name': taskId } }))).json.result;
+    const reached = async (task, status) => {
+      for (;;) {
+        const now = await about('get', task);
+        if (now.status === status) return now;
+        assert.equal(now.status, 'working');
+        await sleep(20);
+      }
+    };
+    const slow = await begin('slow', { ms: 50, steps: 2 });
+    assert.equal(slow.resultType, 'task');
+    assert.equal(text((await reached(slow, 'completed')).result), 'done in 2 steps');
+    const ask = await begin('ask', { question: 'who?' });
+    const [[key, question]] = Object.entries((await reached(ask, 'input_required')).inputRequests);
+    assert.equal(question.params.message, 'who?');
+    await about('update', ask,
+      { inputResponses: { [key]: { action: 'accept', content: { answer: 'me' } } } });
+    assert.equal(text((await reached(ask, 'completed')).result), 'me');
+    const plain = await send(url, modern('p', 'tools/call', { name: 'slow',
+      arguments: { ms: 1, steps: 1, task: true } }));
+    assert.match(plain.text, /done in 1 steps/);
   });
 
   test('limpet inspect finds it; --era decides', async t => {

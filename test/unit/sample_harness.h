@@ -12,7 +12,11 @@ static inline struct limpet_server *sample_book(void)
 {
     static struct limpet_server *book;
     static struct lp_replica_self self = {.name = "blue"};
-    struct limpet_server_options options = {.name = "test", .version = "1"};
+    struct limpet_server_options options = {.name = "test",
+        .version = "1",
+        .lists_change = true,
+        .has_subscriptions = true,
+        .has_tasks = true};
     if (book)
         return book;
     assert_int_equal(limpet_server_new(NULL, &options, &book), 0);

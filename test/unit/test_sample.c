@@ -176,7 +176,7 @@ static void unknown_things_are_answered_in_200(void **state)
     struct world w;
     start(&w, 0);
     struct client c = new_client(&w);
-    const char *text = post(&c, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"resources/list\"}");
+    const char *text = post(&c, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"prompts/list\"}");
     STATUS(text, "200");
     HAS(text, "{\"code\":-32601,\"message\":\"Method not found\"}");
     HAS(post(&c, "{\"jsonrpc\":\"2.0\",\"id\":12345678901234567890,\"method\":\"prompts/list\"}"),
@@ -337,6 +337,30 @@ static void the_get_stream_brings_notifications(void **state)
     STATUS(ask(&c, dial(&w), "GET", NULL), "200");
     c.extra = "Accept: application/json\r\n";
     STATUS(ask(&c, dial(&w), "GET", NULL), "406");
+    finish(&w);
+}
+
+static void notify_tells_those_who_subscribed(void **state)
+{
+    (void)state;
+    struct world w;
+    start(&w, 0);
+    struct client c = new_client(&w);
+    lp_id stream = dial(&w);
+    STATUS(ask(&c, stream, "GET", NULL), "200");
+    HAS(post(&c, CALL("1", "notify", "{\"about\":\"tools\"}")), "\"sent 1\"");
+    HAS(got(&w, stream), "notifications/tools/list_changed");
+    HAS(post(&c, CALL("1", "notify", "{\"about\":\"resource\"}")), "\"sent 1\"");
+    LACKS(got(&w, stream), "resources/updated");
+#define ABOUT(method)                                                                              \
+    "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"resources/" method "\",\"params\":{\"uri\":"       \
+    "\"replica://notified\"}}"
+    HAS(post(&c, ABOUT("subscribe")), "\"result\":{}");
+    HAS(post(&c, CALL("1", "notify", "{\"about\":\"resource\",\"count\":2}")), "\"sent 2\"");
+    HAS(got(&w, stream), "\"uri\":\"replica://notified\"");
+    HAS(post(&c, ABOUT("read")), "{\\\"replica\\\":\\\"blue\\\",\\\"count\\\":3}");
+    HAS(post(&c, CALL("1", "notify", "{\"about\":\"weather\"}")), "about must be log, tools or");
+    HAS(post(&c, CALL("1", "notify", "{\"about\":7}")), "about must be log, tools or");
     finish(&w);
 }
 
@@ -887,6 +911,7 @@ int main(void)
         cmocka_unit_test(slow_is_plain_json_where_no_stream_is_taken),
         cmocka_unit_test(a_cancelled_call_ends),
         cmocka_unit_test(the_get_stream_brings_notifications),
+        cmocka_unit_test(notify_tells_those_who_subscribed),
         cmocka_unit_test(broken_connections_leave_nothing_behind),
         cmocka_unit_test(heads_decide_early),
         cmocka_unit_test(continue_is_said_before_the_body),
