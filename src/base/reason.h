@@ -40,6 +40,8 @@
     X(hop_refused, 1, 403, -32000, "the mark of another Limpet is too old, or was used before")    \
     X(origin_refused, 1, 403, -32000, "the Origin header is not in the list of allowed origins")   \
     X(unknown_path, 1, 404, -32600, "no server is configured for this path")                       \
+    X(path_refused, 1, 404, -32600,                                                                \
+        "a rule has the path, but it may lead to an MCP path, or be read in two ways")             \
     X(method_not_allowed, 1, 405, -32000, "Method not allowed")                                    \
     X(looped, 1, 508, -32603,                                                                      \
         "the request came back to this gateway: a replica's address leads to it")                  \

@@ -222,6 +222,29 @@ static void check_sse(struct lp_conf_reader *reader, struct lp_conf_draft *draft
             &reader->problems, upstream, "has no effect without sse_path; give sse_path too");
 }
 
+/* A rule for a path that is somebody's MCP path would never be asked. */
+static void check_passes(struct lp_conf_reader *reader, uint32_t index)
+{
+    struct lp_conf_draft *draft = &reader->drafts[index];
+    struct lp_conf_value *list = given(draft, LP_SPAN("pass"));
+    if (!list || list->is_refused)
+        return;
+    for (uint32_t i = 0; i < draft->server.pass_count; i++) {
+        struct lp_span path = draft->server.passes[i].path;
+        struct lp_conf_value *at = list->kind == LP_VALUE_LIST ? &list->items[i] : list;
+        for (uint32_t k = 0; k < reader->draft_count; k++)
+            if (uses_path(&reader->drafts[k], path))
+                lp_conf_problem(&reader->problems, at,
+                    "%.*s is an MCP path, whose requests find their replica by themselves; leave "
+                    "it out",
+                    (int)path.len, path.ptr);
+        for (uint32_t k = 0; k < i; k++)
+            if (lp_span_eq(draft->server.passes[k].path, path))
+                lp_conf_problem(
+                    &reader->problems, at, "%.*s is given twice", (int)path.len, path.ptr);
+    }
+}
+
 static void check_admin(struct lp_conf_reader *reader, const struct lp_conf_address *listen)
 {
     const struct lp_conf *conf = reader->conf;
@@ -266,5 +289,6 @@ void lp_conf_check(struct lp_conf_reader *reader)
         check_found_peers(reader, draft);
         check_loop(reader, draft);
         check_sse(reader, draft);
+        check_passes(reader, i);
     }
 }

@@ -48,6 +48,15 @@ struct lp_conf_dialect {
     struct lp_span text;
 };
 
+enum lp_pass_to { LP_PASS_PINNED, LP_PASS_ANY };
+
+/* Another path that goes to the replicas, without session or token; what lies below is meant too.
+ */
+struct lp_conf_pass {
+    struct lp_span path;
+    enum lp_pass_to to; /* one replica for all such rules of the server, or any */
+};
+
 struct lp_conf_server {
     struct lp_span name;         /* default "default" with flags only; unique */
     struct lp_span path;         /* client-visible MCP path, default "/mcp"; unique per listener */
@@ -81,6 +90,8 @@ struct lp_conf_server {
     uint32_t lost_dialect_count;
     const struct lp_span *plain_404_agents; /* default {"Go-http-client/"} */
     uint32_t plain_404_agent_count;
+    const struct lp_conf_pass *passes; /* longest match wins */
+    uint32_t pass_count;
 };
 
 struct lp_conf {

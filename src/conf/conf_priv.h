@@ -30,6 +30,7 @@ enum lp_conf_scope {
     LP_SCOPE_SERVER,
     LP_SCOPE_REPLICA,
     LP_SCOPE_DIALECT,
+    LP_SCOPE_PASS,
     LP_SCOPE_COMMAND, /* a flag only */
 };
 
@@ -56,6 +57,7 @@ enum lp_conf_type {
     LP_TYPE_REPLICAS,
     LP_TYPE_PEERS,
     LP_TYPE_DIALECTS,
+    LP_TYPE_PASSES,
     LP_TYPE_SERVERS,
 };
 
@@ -205,7 +207,7 @@ struct lp_conf_reader {
 struct lp_conf_target {
     enum lp_conf_scope scope;
     struct lp_conf_draft *draft; /* TOP, SERVER */
-    void *item;                  /* REPLICA, DIALECT */
+    void *item;                  /* REPLICA, DIALECT, PASS */
 };
 
 /* Reads one value, or one item of a list, into the field that the row names (value.c); false when

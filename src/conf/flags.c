@@ -72,7 +72,8 @@ struct lp_span lp_conf_file_flag(int argc, const char *const *argv)
 static bool is_list(enum lp_conf_type type)
 {
     return type == LP_TYPE_LISTENS || type == LP_TYPE_HOSTS || type == LP_TYPE_ORIGINS ||
-        type == LP_TYPE_PUBLIC_URLS || type == LP_TYPE_REPLICAS || type == LP_TYPE_PEERS;
+        type == LP_TYPE_PUBLIC_URLS || type == LP_TYPE_REPLICAS || type == LP_TYPE_PEERS ||
+        type == LP_TYPE_PASSES;
 }
 
 /* What is needed to put a word into the tree. */

@@ -14,6 +14,7 @@
 #define AT_SERVER(field) .scope = LP_SCOPE_SERVER, .offset = offsetof(struct lp_conf_server, field)
 #define AT_REPLICA(field)                                                                          \
     .scope = LP_SCOPE_REPLICA, .offset = offsetof(struct lp_conf_replica, field)
+#define AT_PASS(field) .scope = LP_SCOPE_PASS, .offset = offsetof(struct lp_conf_pass, field)
 #define AT_DIALECT(field)                                                                          \
     .scope = LP_SCOPE_DIALECT, .offset = offsetof(struct lp_conf_dialect, field)
 
@@ -514,6 +515,39 @@ static const struct lp_conf_key KEYS[] = {
                      "one peer, at the same time, GET streams aside. One more gets 503 with "
                      "Retry-After, so that an owner that hangs takes no more than this from the "
                      "others. Each thread takes its equal share. 0 is no limit."},
+    {.name = "pass",
+        .owner = LP_KEY_OF_GATEWAY,
+        .flag = "--pass",
+        .arg = "PATH",
+        .type = LP_TYPE_PASSES,
+        .max = 256,
+        AT_SERVER(passes),
+        .help = "Another path of the replicas, pinned to one; may be given again",
+        .paragraph = "Other paths that the replicas have, like those of a login: a list of paths, "
+                     "or of mappings of path and to. What lies below a path is meant too; the "
+                     "longest path wins. Such requests, of any method, go to a replica without a "
+                     "session; path, query, fields and body are passed on as they are, but for "
+                     "Host, which is the replica's, and the forwarding fields. Host and Origin are "
+                     "checked as everywhere. What may lead to an MCP path, or can be read in two "
+                     "ways (an encoded slash, dot segments, //), gets 404."},
+    {.name = "path",
+        .arg = "PATH",
+        .type = LP_TYPE_PATH,
+        AT_PASS(path),
+        .help = "The path",
+        .paragraph = "The path, as clients ask for it and as the replicas have it. "
+                     "Must be there."},
+    {.name = "to",
+        .arg = "HOW",
+        .type = LP_TYPE_CHOICE,
+        AT_PASS(to),
+        .fallback = "pinned",
+        .choices = "pinned|any",
+        .help = "Which replica gets it",
+        .paragraph = "Which replica gets such requests. With pinned it is one for all pinned paths "
+                     "of the server, the same in every gateway, and another one only while that "
+                     "one is down: for registrations and codes that are in one process's memory. "
+                     "With any each request may go to another."},
     {.name = "url",
         .arg = "URL",
         .type = LP_TYPE_URL,
@@ -561,7 +595,6 @@ static const struct lp_conf_key KEYS[] = {
         .help = "The message or body",
         .paragraph = "The message or body. Must be there."},
     {.name = "discover", .type = LP_TYPE_LATER, .scope = LP_SCOPE_SERVER},
-    {.name = "pass", .type = LP_TYPE_LATER, .scope = LP_SCOPE_SERVER},
     {.name = "store", .type = LP_TYPE_LATER, .scope = LP_SCOPE_TOP},
 };
 

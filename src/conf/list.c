@@ -22,6 +22,7 @@ SAME_PLACE(struct lp_conf_server, origins, origin_count);
 SAME_PLACE(struct lp_conf_server, public_urls, public_url_count);
 SAME_PLACE(struct lp_conf_server, lost_dialects, lost_dialect_count);
 SAME_PLACE(struct lp_conf_server, plain_404_agents, plain_404_agent_count);
+SAME_PLACE(struct lp_conf_server, passes, pass_count);
 
 static size_t item_size(enum lp_conf_type type)
 {
@@ -29,6 +30,8 @@ static size_t item_size(enum lp_conf_type type)
         return sizeof(struct lp_conf_address);
     if (type == LP_TYPE_REPLICAS || type == LP_TYPE_PEERS)
         return sizeof(struct lp_conf_replica);
+    if (type == LP_TYPE_PASSES)
+        return sizeof(struct lp_conf_pass);
     return type == LP_TYPE_DIALECTS ? sizeof(struct lp_conf_dialect) : sizeof(struct lp_span);
 }
 
@@ -54,6 +57,8 @@ static void read_mapping(
     struct lp_conf_target target = {.scope = scope, .item = item};
     if (scope == LP_SCOPE_REPLICA) {
         demand(reader, map, "url", "{url: \"http://10.0.0.1:3001/mcp\", name: a}");
+    } else if (scope == LP_SCOPE_PASS) {
+        demand(reader, map, "path", "{path: /register, to: pinned}");
     } else {
         demand(reader, map, "status", "{status: 400, text: Unknown session}");
         demand(reader, map, "text", "{status: 400, text: Unknown session}");
@@ -64,15 +69,30 @@ static void read_mapping(
             map->is_refused = true;
 }
 
+/* Of the items of a list that are structs; LP_SCOPE_COMMAND: they are not. */
+static enum lp_conf_scope scope_of(enum lp_conf_type type)
+{
+    switch (type) {
+    case LP_TYPE_REPLICAS:
+    case LP_TYPE_PEERS:
+        return LP_SCOPE_REPLICA;
+    case LP_TYPE_DIALECTS:
+        return LP_SCOPE_DIALECT;
+    case LP_TYPE_PASSES:
+        return LP_SCOPE_PASS;
+    default:
+        return LP_SCOPE_COMMAND;
+    }
+}
+
 static bool read_item(struct lp_conf_reader *reader, const struct lp_conf_key *row, void *item,
     struct lp_conf_value *value)
 {
-    bool is_replica = row->type == LP_TYPE_REPLICAS, is_dialect = row->type == LP_TYPE_DIALECTS;
-    bool is_peer = row->type == LP_TYPE_PEERS;
-    enum lp_conf_scope scope = is_replica || is_peer ? LP_SCOPE_REPLICA : LP_SCOPE_DIALECT;
-    if (is_replica || is_peer || is_dialect)
+    bool is_dialect = row->type == LP_TYPE_DIALECTS, is_peer = row->type == LP_TYPE_PEERS;
+    enum lp_conf_scope scope = scope_of(row->type);
+    if (scope != LP_SCOPE_COMMAND)
         lp_conf_read_defaults(reader, &(struct lp_conf_target){.scope = scope, .item = item});
-    if ((is_replica || is_dialect) && value->kind == LP_VALUE_MAP)
+    if (scope != LP_SCOPE_COMMAND && !is_peer && value->kind == LP_VALUE_MAP)
         read_mapping(reader, scope, item, value);
     else if (is_dialect)
         lp_conf_problem(

@@ -190,6 +190,7 @@ int lp_conf_manual(struct lp_buf *out)
         {LP_SCOPE_SERVER, "Keys of a server"},
         {LP_SCOPE_REPLICA, "Keys of a replica"},
         {LP_SCOPE_DIALECT, "Keys of an item of lost_dialects"},
+        {LP_SCOPE_PASS, "Keys of an item of pass"},
     };
     int err = LP_OK;
     for (size_t i = 0; i < sizeof SECTIONS / sizeof SECTIONS[0] && !err; i++)

@@ -187,6 +187,8 @@ static void put_list(
         if (row->type == LP_TYPE_REPLICAS) {
             put_mapping(
                 p, LP_SCOPE_REPLICA, (const struct lp_conf_replica *)list.items + i, indent);
+        } else if (row->type == LP_TYPE_PASSES) {
+            put_mapping(p, LP_SCOPE_PASS, (const struct lp_conf_pass *)list.items + i, indent);
         } else if (row->type == LP_TYPE_DIALECTS) {
             put_mapping(
                 p, LP_SCOPE_DIALECT, (const struct lp_conf_dialect *)list.items + i, indent);

@@ -294,6 +294,7 @@ static void read_scalar(struct lp_conf_reader *reader, const struct lp_conf_key 
         read_name(reader, field, value);
         break;
     case LP_TYPE_PATH:
+    case LP_TYPE_PASSES:
         read_path(reader, field, value);
         break;
     case LP_TYPE_DURATION:
@@ -361,6 +362,7 @@ static const char *form_of(enum lp_conf_type type)
     case LP_TYPE_SWITCH:
         return "true or false";
     case LP_TYPE_PATH:
+    case LP_TYPE_PASSES:
         return "a path like /mcp";
     case LP_TYPE_HOSTS:
         return "a host like app.example.com";

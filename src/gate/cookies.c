@@ -14,7 +14,7 @@ enum { HOME_WAIT_US = 1000000 };
 
 static bool has_jar(const struct lp_exchange *x)
 {
-    return x->server->conf->cookie_jar;
+    return x->server->conf->cookie_jar && x->door != LP_DOOR_PASS;
 }
 
 static struct lp_uri origin_of(bool is_tls)

@@ -7,6 +7,7 @@
  *      +---- answered here, or the client left, or the upstream broke: OVER, with a reason ----+
  *
  *   request.c   what the client sent: checks, body, scan, facts, verdict
+ *   way.c       which server and door a request is for
  *   leg.c       one attempt at a replica: connection, request head, failures and second attempts
  *   response.c  what the replica answered: judged, rewritten, passed on
  *   stream.c    event streams: comments, borders, the endpoint event of old SSE
@@ -147,6 +148,7 @@ struct lp_exchange {
     bool id_is_sse;
     bool is_stream_get;       /* GET that opens or resumes a stream */
     bool is_standalone;       /* ... without Last-Event-ID */
+    bool is_pinned;           /* by a rule: all such requests go to one replica */
     struct lp_span client_id; /* the session id as the client sent it */
     struct lp_ticket ticket;
     struct lp_span target; /* path and query at the replica, where the leg does not tell them */
@@ -357,6 +359,12 @@ struct lp_span lp_kept_value(const struct lp_kept_head *head, enum lp_field_id i
 /* Whether a Connection field, and there may be several, says that a field is for this hop only. */
 bool lp_kept_is_named_by_connection(const struct lp_kept_head *head, struct lp_span name);
 bool lp_exchange_is_call(const struct lp_exchange *x);
+/* At an MCP path: there are sessions and messages. */
+bool lp_exchange_is_mcp(const struct lp_exchange *x);
+
+/* way.c */
+/* Sets host, path, query, server, door and is_pinned. A reason when there is no way. */
+enum lp_reason lp_way_find(struct lp_engine *e, struct lp_exchange *x);
 
 /* request.c */
 void lp_request_head(struct lp_engine *e, struct lp_stream s, const struct lp_head *head);
@@ -368,6 +376,8 @@ void lp_request_refused(struct lp_engine *e, struct lp_exchange *x, enum lp_reas
 
 /* leg.c */
 extern const struct lp_message_ops lp_replica_ops;
+/* The replica for what has no owner; `avoid` as in lp_fleet_pick. */
+uint32_t lp_leg_pick(struct lp_exchange *x, uint32_t avoid);
 void lp_leg_start(struct lp_engine *e, struct lp_exchange *x, uint32_t replica);
 void lp_leg_close(struct lp_engine *e, struct lp_exchange *x);
 void lp_leg_done(struct lp_engine *e, struct lp_exchange *x);

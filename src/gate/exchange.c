@@ -175,6 +175,11 @@ void lp_exchange_bury(struct lp_engine *e)
     }
 }
 
+bool lp_exchange_is_mcp(const struct lp_exchange *x)
+{
+    return x->door == LP_DOOR_MCP || x->door == LP_DOOR_SSE;
+}
+
 bool lp_exchange_is_call(const struct lp_exchange *x)
 {
     return x->request.method == LP_METHOD_POST && !x->env.is_batch && x->env.has_id &&

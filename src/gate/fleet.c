@@ -6,6 +6,18 @@
 
 #include "base/error.h"
 
+/* A number that only the name decides (FNV-1a, then the finalizer of MurmurHash3, so that names
+ * that differ in their last letter are not neighbours). */
+static uint64_t rank_of(struct lp_span name)
+{
+    uint64_t h = 0xCBF29CE484222325u;
+    for (size_t i = 0; i < name.len; i++)
+        h = (h ^ (unsigned char)name.ptr[i]) * 0x100000001B3u;
+    h = (h ^ h >> 33) * 0xFF51AFD7ED558CCDu;
+    h = (h ^ h >> 33) * 0xC4CEB9FE1A85EC53u;
+    return h ^ h >> 33;
+}
+
 /* A place as nobody has used it; its array of connections stays. */
 static int settle(
     struct lp_replica *r, const struct lp_conf_replica *conf, const struct lp_keyring *ring)
@@ -13,6 +25,7 @@ static int settle(
     *r = (struct lp_replica){.conf = conf,
         .incarnation = 1,
         .keep_us = LP_POOL_IDLE_DEFAULT_US,
+        .rank = rank_of(conf->name),
         .pooled = r->pooled,
         .check = {.kind = r->check.kind, .owner = r->check.owner}};
     if (!r->pooled)
@@ -232,6 +245,20 @@ uint32_t lp_fleet_pick(struct lp_fleet *fleet, bool for_session, uint32_t avoid)
     if (avoid < fleet->count && fleet->replicas[avoid].state != LP_REPLICA_GONE)
         return avoid;
     return fleet->count;
+}
+
+uint32_t lp_fleet_pinned(const struct lp_fleet *fleet, uint32_t avoid)
+{
+    uint32_t best = fleet->count;
+    for (uint32_t i = 0; i < fleet->count; i++) {
+        const struct lp_replica *r = &fleet->replicas[i];
+        if (i == avoid || r->state == LP_REPLICA_GONE || r->is_absent || r->conf->is_peer)
+            continue;
+        if (best == fleet->count || r->rank < fleet->replicas[best].rank)
+            best = i;
+    }
+    bool is_alone = best == fleet->count && avoid < fleet->count;
+    return is_alone && fleet->replicas[avoid].state != LP_REPLICA_GONE ? avoid : best;
 }
 
 const char *lp_fleet_connect_sentence(int connect_error)

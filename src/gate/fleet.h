@@ -57,6 +57,7 @@ struct lp_replica {
     uint32_t sessions;    /* live, as far as known */
     uint32_t opening;     /* initializes under way from this engine */
     uint32_t waiting;     /* requests that wait for the head of its answer, GETs aside */
+    uint64_t rank;        /* of its name: lower comes first for what is pinned */
     uint64_t doubt_since_us;
     uint64_t keep_us;      /* how long a kept connection may be idle */
     struct lp_timer check; /* next health check */
@@ -117,6 +118,10 @@ bool lp_fleet_any_up(const struct lp_fleet *fleet);
  * are up come first, then those in doubt; `avoid` (an index, or UINT32_MAX) only if it is the only
  * one; peers are never picked. fleet->count when all are gone. */
 uint32_t lp_fleet_pick(struct lp_fleet *fleet, bool for_session, uint32_t avoid);
+
+/* The replica that all gateways pick for what is pinned to one: the first, by a hash of the names,
+ * that is not gone. `avoid` as above. The order does not depend on the list's. */
+uint32_t lp_fleet_pinned(const struct lp_fleet *fleet, uint32_t avoid);
 
 const char *lp_replica_state_name(enum lp_replica_state state);
 

@@ -56,15 +56,17 @@ void lp_leg_done(struct lp_engine *e, struct lp_exchange *x)
 
 /* --- the head that the replica gets --- */
 
-/* Fields that are not passed on: the hop's own, and those that are set anew. */
-static bool is_replaced(enum lp_field_id id)
+/* Fields that are not passed on: the hop's own, and those that are set anew. A rule's requests keep
+ * theirs as far as that can be. */
+static bool is_replaced(const struct lp_exchange *x, enum lp_field_id id)
 {
     switch (id) {
-    case LP_FIELD_HOST:
     case LP_FIELD_ORIGIN:
+    case LP_FIELD_ACCEPT:
+        return x->door != LP_DOOR_PASS;
+    case LP_FIELD_HOST:
     case LP_FIELD_EXPECT:
     case LP_FIELD_CONTENT_LENGTH:
-    case LP_FIELD_ACCEPT:
     case LP_FIELD_FORWARDED:
     case LP_FIELD_X_FORWARDED_FOR:
     case LP_FIELD_X_FORWARDED_PROTO:
@@ -80,9 +82,10 @@ static bool is_replaced(enum lp_field_id id)
 }
 
 /* A compressed answer could neither be judged nor kept flowing event by event. */
-static bool is_unwanted(const struct lp_field *field)
+static bool is_unwanted(const struct lp_exchange *x, const struct lp_field *field)
 {
-    return lp_span_ieq(field->name, LP_SPAN("accept-encoding"));
+    return x->door != LP_DOOR_PASS && field->id == LP_FIELD_OTHER &&
+        lp_span_ieq(field->name, LP_SPAN("accept-encoding"));
 }
 
 /* What a peer has written of the client is not written over. */
@@ -101,8 +104,8 @@ static void copy_fields(struct lp_head *head, const struct lp_exchange *x)
     uint64_t seen = 0; /* singletons that are there twice, equal, go out once */
     for (uint32_t i = 0; i < from->field_count; i++) {
         const struct lp_field *field = &from->fields[i];
-        bool is_replaced_here = is_replaced(field->id) && !is_kept_of_peer(x, field->id);
-        if (is_replaced_here || (field->id == LP_FIELD_OTHER && is_unwanted(field)))
+        bool is_replaced_here = is_replaced(x, field->id) && !is_kept_of_peer(x, field->id);
+        if (is_replaced_here || is_unwanted(x, field))
             continue;
         if (has_cookie && field->id == LP_FIELD_COOKIE)
             continue;
@@ -182,7 +185,7 @@ static void add_forwarded(struct lp_engine *e, struct lp_exchange *x, struct lp_
 
 static struct lp_span target_of(struct lp_exchange *x)
 {
-    if (x->verdict.kind == LP_VERDICT_FORWARD_PEER)
+    if (x->verdict.kind == LP_VERDICT_FORWARD_PEER || x->door == LP_DOOR_PASS)
         return x->asked;
     if (x->target.len)
         return x->target;
@@ -228,7 +231,7 @@ static void build_head(struct lp_engine *e, struct lp_exchange *x)
     frame_body(x, head);
     (void)!lp_head_add(
         head, LP_FIELD_HOST, address->is_unix ? LP_SPAN("localhost") : address->authority);
-    if (x->request.method != LP_METHOD_OPTIONS)
+    if (x->request.method != LP_METHOD_OPTIONS && x->door != LP_DOOR_PASS)
         (void)!lp_head_add(head, LP_FIELD_ACCEPT, accept_for(x));
     copy_fields(head, x);
     if (x->cookie.ptr)
@@ -327,6 +330,13 @@ static bool is_full(const struct lp_engine *e, const struct lp_exchange *x, uint
         x->server->fleet.replicas[replica].waiting >= share;
 }
 
+uint32_t lp_leg_pick(struct lp_exchange *x, uint32_t avoid)
+{
+    struct lp_fleet *fleet = &x->server->fleet;
+    return x->is_pinned ? lp_fleet_pinned(fleet, avoid)
+                        : lp_fleet_pick(fleet, x->verdict.kind != LP_VERDICT_ANY, avoid);
+}
+
 void lp_leg_start(struct lp_engine *e, struct lp_exchange *x, uint32_t replica)
 {
     if (replica >= x->server->fleet.count) {
@@ -374,11 +384,7 @@ static uint32_t attempts_max(const struct lp_exchange *x)
 static void try_again(struct lp_engine *e, struct lp_exchange *x)
 {
     lp_metrics_add(&e->metrics, LP_METRIC_UPSTREAM_RESENT, 1);
-    if (is_bound(x))
-        lp_leg_start(e, x, x->leg.replica);
-    else
-        lp_leg_start(e, x,
-            lp_fleet_pick(&x->server->fleet, x->verdict.kind != LP_VERDICT_ANY, x->leg.replica));
+    lp_leg_start(e, x, is_bound(x) ? x->leg.replica : lp_leg_pick(x, x->leg.replica));
 }
 
 static void connect_failed(struct lp_engine *e, struct lp_exchange *x, int error)
@@ -402,7 +408,9 @@ static void broke_before_head(struct lp_engine *e, struct lp_exchange *x, bool h
 {
     bool is_harmless = x->request.method == LP_METHOD_GET || lp_rpc_is_repeatable(x->env.method);
     bool may_resend = !x->body_streams && (!has_written || is_harmless);
-    if (may_resend && x->attempts < LP_ATTEMPTS_MAX)
+    if (may_resend && x->attempts < LP_ATTEMPTS_MAX && x->is_pinned)
+        lp_leg_start(e, x, x->leg.replica); /* only its connection is known to have ended */
+    else if (may_resend && x->attempts < LP_ATTEMPTS_MAX)
         try_again(e, x);
     else
         lp_response_broke(e, x, LP_REASON_upstream_broke);

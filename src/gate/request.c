@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "gate/doorkeeper.h"
 #include "gate/engine_priv.h"
-#include "gate/public.h"
 
 /* Fields of which two different values could be read in two ways. */
 static bool is_singleton(enum lp_field_id id)
@@ -37,65 +36,6 @@ static enum lp_reason check_singletons(const struct lp_kept_head *head)
         reason = LP_REASON_bad_http;
     }
     return reason;
-}
-
-/* Whose metadata that is: a public URL says so, else the path behind the place; the place alone is
- * that of the only server. */
-static struct lp_server_state *find_described(
-    struct lp_engine *e, struct lp_span host, struct lp_span suffix)
-{
-    for (uint32_t i = 0; i < e->conf->server_count; i++)
-        if (lp_public_has_path(e->servers[i].conf, host, suffix))
-            return &e->servers[i];
-    for (uint32_t i = 0; i < e->conf->server_count; i++)
-        if (lp_span_eq(e->servers[i].conf->path, suffix))
-            return &e->servers[i];
-    return suffix.len == 0 && e->conf->server_count == 1 ? &e->servers[0] : NULL;
-}
-
-/* The server entry and the door behind a path; NULL when there is none. */
-static struct lp_server_state *find_server(
-    struct lp_engine *e, struct lp_span host, struct lp_span path, enum lp_door *ret_door)
-{
-    struct lp_span place, suffix;
-    for (uint32_t i = 0; i < e->conf->server_count; i++) {
-        const struct lp_conf_server *conf = e->servers[i].conf;
-        bool is_mcp = lp_span_eq(path, conf->path);
-        if (!is_mcp && !(conf->sse_path.len && lp_span_eq(path, conf->sse_path)))
-            continue;
-        *ret_door = is_mcp ? LP_DOOR_MCP : LP_DOOR_SSE;
-        return &e->servers[i];
-    }
-    *ret_door = LP_DOOR_METADATA;
-    return lp_public_split(path, &place, &suffix) ? find_described(e, host, suffix) : NULL;
-}
-
-/* The authority of an absolute-form target. */
-static struct lp_span authority_of(struct lp_span text, const struct lp_uri *target)
-{
-    struct lp_span rest = lp_span_from(text, target->scheme.len + 3);
-    size_t to_path = lp_span_find(rest, '/'), to_query = lp_span_find(rest, '?');
-    return lp_span(rest.ptr, to_path < to_query ? to_path : to_query);
-}
-
-static enum lp_reason find_way(struct lp_engine *e, struct lp_exchange *x)
-{
-    struct lp_uri target;
-    if (lp_uri_parse_target(x->request.path, &target))
-        return LP_REASON_bad_http;
-    /* RFC 9112 3.2.2: a target that names its host outranks the Host field. */
-    x->host = target.has_authority ? authority_of(x->request.path, &target)
-                                   : lp_kept_value(&x->request, LP_FIELD_HOST);
-    bool has_query = target.query.ptr == target.path.ptr + target.path.len + 1;
-    x->asked = lp_span(target.path.ptr, target.path.len + (has_query ? 1 + target.query.len : 0));
-    x->request.path = target.path;
-    x->request.query = target.query;
-    x->record.path = target.path;
-    x->server = find_server(e, x->host, target.path, &x->door);
-    if (!x->server)
-        return LP_REASON_unknown_path;
-    x->record.server = x->server->conf->name;
-    return LP_REASON_none;
 }
 
 /* Whether this engine has sent the request itself (RFC 9110 7.6.3). */
@@ -259,7 +199,7 @@ static enum lp_reason judge_head(
         return LP_REASON_bad_expectation;
     if (head->field_count > LP_HEAD_FIELDS_MAX - LP_FIELDS_ADDED_MAX)
         return LP_REASON_head_too_large;
-    enum lp_reason reason = find_way(e, x);
+    enum lp_reason reason = lp_way_find(e, x);
     if (reason)
         return reason;
     if (came_back(e, x))
@@ -273,14 +213,14 @@ static enum lp_reason judge_head(
                 x->host, lp_kept_value(&x->request, LP_FIELD_ORIGIN));
     if (reason)
         return reason;
-    if (!x->came_by_peer)
+    if (!x->came_by_peer && x->door != LP_DOOR_PASS)
         lp_page_admitted(x);
     if (head->body == LP_BODY_LENGTH && head->body_bytes > x->server->conf->body_max)
         return LP_REASON_body_too_large;
-    if (head->method == LP_METHOD_POST &&
+    if (head->method == LP_METHOD_POST && x->door != LP_DOOR_PASS &&
         !is_json(lp_kept_value(&x->request, LP_FIELD_CONTENT_TYPE)))
         return LP_REASON_bad_media_type;
-    return x->door == LP_DOOR_METADATA ? LP_REASON_none : read_id(e, x);
+    return lp_exchange_is_mcp(x) ? read_id(e, x) : LP_REASON_none;
 }
 
 /* A small body that is on its way is read first, for the id that the refusal has to carry. */
@@ -399,7 +339,7 @@ void lp_request_head(struct lp_engine *e, struct lp_stream s, const struct lp_he
         return;
     }
     lp_link_set_stalled(&e->links, s, x->server->conf->stalled_ms * 1000);
-    x->is_stream_get = head->method == LP_METHOD_GET && x->door != LP_DOOR_METADATA;
+    x->is_stream_get = head->method == LP_METHOD_GET && lp_exchange_is_mcp(x);
     x->is_standalone = x->is_stream_get && !lp_kept_value(&x->request, LP_FIELD_LAST_EVENT_ID).ptr;
     if (!is_settled_by_head(e, x, head) && head->expect_continue && head->body != LP_BODY_NONE)
         lp_link_continue(&e->links, s);
@@ -417,6 +357,8 @@ static void refuse_large_body(struct lp_engine *e, struct lp_exchange *x, enum l
 
 static bool may_stream(const struct lp_exchange *x)
 {
+    if (x->door == LP_DOOR_PASS)
+        return true;
     return x->request.method == LP_METHOD_POST && x->id_state == LP_ID_GOOD && !says_modern(x);
 }
 
@@ -439,7 +381,8 @@ static enum lp_reason reason_of_scan(struct lp_exchange *x, int err, const char 
 static void begin_streaming(struct lp_engine *e, struct lp_exchange *x)
 {
     x->body_streams = true;
-    int err = lp_envelope_scan_part(lp_buf_span(&x->body), &x->env);
+    bool is_message = x->door != LP_DOOR_PASS;
+    int err = is_message ? lp_envelope_scan_part(lp_buf_span(&x->body), &x->env) : LP_OK;
     if (err) {
         const char *detail = NULL;
         enum lp_reason reason = reason_of_scan(x, err, &detail);
@@ -524,7 +467,6 @@ static const char *detail_of(const struct lp_exchange *x)
 
 static void carry_out(struct lp_engine *e, struct lp_exchange *x)
 {
-    struct lp_fleet *fleet = &x->server->fleet;
     switch (x->verdict.kind) {
     case LP_VERDICT_ANSWER:
         lp_answer(e, x, x->verdict.reason, detail_of(x));
@@ -545,8 +487,9 @@ static void carry_out(struct lp_engine *e, struct lp_exchange *x)
     case LP_VERDICT_NEW_SESSION:
     case LP_VERDICT_NEW_STREAM:
     case LP_VERDICT_ANY:
+        lp_metrics_add(&e->metrics, LP_METRIC_PASSED, x->door == LP_DOOR_PASS);
         x->is_old_sse = x->verdict.kind == LP_VERDICT_NEW_STREAM;
-        lp_leg_start(e, x, lp_fleet_pick(fleet, x->verdict.kind != LP_VERDICT_ANY, UINT32_MAX));
+        lp_leg_start(e, x, lp_leg_pick(x, UINT32_MAX));
         return;
     }
 }
@@ -566,7 +509,7 @@ static void decide(struct lp_engine *e, struct lp_exchange *x)
         lp_answer_preflight(e, x);
         return;
     }
-    if (x->request.method == LP_METHOD_POST) {
+    if (x->request.method == LP_METHOD_POST && x->door != LP_DOOR_PASS) {
         /* The kept fields in the form that the version rules take. */
         e->out_head->field_count = 0;
         for (uint32_t i = 0; i < x->request.field_count; i++)

@@ -70,7 +70,7 @@ static void copy_fields(struct lp_engine *e, struct lp_exchange *x, const struct
             continue;
         struct lp_field *shown = &head->fields[head->field_count++];
         *shown = *field;
-        if (field->id == LP_FIELD_WWW_AUTHENTICATE)
+        if (field->id == LP_FIELD_WWW_AUTHENTICATE && x->door != LP_DOOR_PASS)
             shown->value = lp_metadata_challenge(e, x, field->value);
     }
 }
@@ -89,7 +89,7 @@ static void pass_head(struct lp_engine *e, struct lp_exchange *x, const struct l
     struct lp_span ticket)
 {
     struct lp_head *head = e->out_head;
-    x->is_sse = is_event_stream(from);
+    x->is_sse = is_event_stream(from) && x->door != LP_DOOR_PASS;
     x->is_encoded = is_encoded(from);
     head->is_request = false;
     head->method = x->request.method;
@@ -104,8 +104,7 @@ static void pass_head(struct lp_engine *e, struct lp_exchange *x, const struct l
         (void)!lp_head_add(head, LP_FIELD_CACHE_CONTROL, LP_SPAN("no-cache, no-transform"));
         (void)!lp_head_add(head, LP_FIELD_X_ACCEL_BUFFERING, LP_SPAN("no"));
     }
-    if (from->status == 405 && x->door != LP_DOOR_METADATA &&
-        !lp_kept_value(from, LP_FIELD_ALLOW).ptr)
+    if (from->status == 405 && lp_exchange_is_mcp(x) && !lp_kept_value(from, LP_FIELD_ALLOW).ptr)
         (void)!lp_head_add(head, LP_FIELD_ALLOW, LP_SPAN("POST, DELETE"));
     lp_page_add_fields(x, from, head);
     lp_exchange_set_phase(x, LP_PHASE_RELAYING);
@@ -286,7 +285,7 @@ static void learn(struct lp_engine *e, struct lp_exchange *x, const struct lp_ke
         learn_keep_alive(r, keep_alive);
     /* Only who came without credentials was asked for them; and a bad token's challenge may name
      * it. */
-    if (from->status == 401 && !has_credential(x) && x->door != LP_DOOR_METADATA)
+    if (from->status == 401 && !has_credential(x) && lp_exchange_is_mcp(x))
         learn_challenge(e, x->server, from);
     x->record.first_byte_us = e->mono_us - x->begun_us;
     lp_metrics_first_byte(&e->metrics, x->record.first_byte_us);
@@ -315,7 +314,7 @@ static bool must_be_judged(const struct lp_exchange *x, uint16_t status)
 static bool is_missing_id(const struct lp_exchange *x, uint16_t status)
 {
     return status == 400 && x->verdict.kind == LP_VERDICT_ANY && x->era == LP_ERA_LEGACY &&
-        x->door != LP_DOOR_METADATA && x->request.method != LP_METHOD_OPTIONS &&
+        lp_exchange_is_mcp(x) && x->request.method != LP_METHOD_OPTIONS &&
         x->server->mints_ids != LP_NO;
 }
 

@@ -113,7 +113,7 @@ static struct lp_verdict without_id(
 
 static struct lp_verdict judge(const struct lp_route_facts *facts, const struct lp_route_view *view)
 {
-    if (facts->method == LP_METHOD_OPTIONS ||
+    if (facts->method == LP_METHOD_OPTIONS || facts->door == LP_DOOR_PASS ||
         (facts->door == LP_DOOR_METADATA && facts->method == LP_METHOD_GET))
         return go(LP_VERDICT_ANY, view);
     if (facts->door == LP_DOOR_METADATA)
@@ -139,7 +139,8 @@ static struct lp_verdict judge(const struct lp_route_facts *facts, const struct 
 struct lp_verdict lp_route(const struct lp_route_facts *facts, const struct lp_route_view *view)
 {
     struct lp_verdict verdict = judge(facts, view);
-    bool is_stream = facts->method == LP_METHOD_GET && facts->door != LP_DOOR_METADATA;
+    bool is_stream = facts->method == LP_METHOD_GET &&
+        (facts->door == LP_DOOR_MCP || facts->door == LP_DOOR_SSE);
     bool lasts = is_stream || facts->is_listen || verdict.kind == LP_VERDICT_NEW_SESSION;
     bool is_answered = verdict.kind == LP_VERDICT_ANSWER || verdict.kind == LP_VERDICT_REPLAY;
     return view->stopping && lasts && !is_answered ? answer(LP_REASON_stopping) : verdict;

@@ -24,6 +24,7 @@ enum lp_door {
     LP_DOOR_MCP,      /* the MCP path: Streamable HTTP, modern */
     LP_DOOR_SSE,      /* the old-SSE path, and not the MCP path too */
     LP_DOOR_METADATA, /* a well-known place of the server: no session, no token */
+    LP_DOOR_PASS,     /* a path that a rule passes: the same, any method */
 };
 
 enum lp_replica_state { LP_REPLICA_UP, LP_REPLICA_DOUBT, LP_REPLICA_GONE, LP_REPLICA_DRAINING };

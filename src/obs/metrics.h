@@ -30,6 +30,7 @@
     X(PEER_LOOKS, "limpet_peer_looks_total", counter, "Times that peers were looked for")          \
     X(PEER_LOOK_FAILURES, "limpet_peer_look_failures_total", counter,                              \
         "Times that peers could not be looked for")                                                \
+    X(PASSED, "limpet_passed_total", counter, "Requests passed on by a rule (key pass)")           \
     X(SESSIONS_OPENED, "limpet_sessions_opened_total", counter,                                    \
         "Sessions opened (tickets issued)")                                                        \
     X(SESSIONS_ENDED, "limpet_sessions_ended_total", counter,                                      \

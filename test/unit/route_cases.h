@@ -28,6 +28,10 @@
     OPTIONS, METADATA, LEGACY, 0,0,0, NONE, 0, 0, UP, 0, 1, 0, YES, 0, ANY, none) \
   X("nothing is posted to metadata", \
     POST,    METADATA, LEGACY, 1,0,0, NONE, 0, 0, UP, 0, 1, 0, YES, 0, ANSWER, method_not_allowed) \
+  X("a rule's path takes any method", \
+    DELETE,  PASS, LEGACY, 0,0,0, NONE, 0, 0, UP, 0, 1, 1, YES, 1, ANY, none) \
+  X("a rule's path with all replicas gone", \
+    POST,    PASS, LEGACY, 0,0,0, NONE, 0, 0, UP, 0, 0, 0, YES, 0, ANSWER, no_replica_up) \
   X("modern goes to any replica", \
     POST, MCP, MODERN, 0,0,0, NONE, 0, 0, UP, 0, 1, 0, YES, 0, ANY, none) \
   X("modern ignores a session id", \

@@ -325,10 +325,20 @@ static const struct mistake MISTAKES[] = {
            "3: <<: merge keys are not read; server keys at the top level are every server's "
            "default\n"},
     /* words of a later release */
-    {REPLICA "store: {sqlite: /a}\ndiscover: {dns: a}\npass: []\n", {0},
+    {REPLICA "store: {sqlite: /a}\ndiscover: {dns: a}\n", {0},
         AT "2: store: comes with a later release; take the key out\n" AT
-           "3: discover: comes with a later release; take the key out\n" AT
-           "4: pass: comes with a later release; take the key out\n"},
+           "3: discover: comes with a later release; take the key out\n"},
+    {REPLICA "pass: [/a, b, {to: any}, {path: /c, to: some}, /mcp, /a, [/d]]\n", {0},
+        AT "2: pass[1]: \"b\" is not a path; it begins with '/' and has no query, like /mcp\n" AT
+           "2: pass[2]: path is missing; write it like {path: /register, to: pinned}\n" AT
+           "2: pass[3].to: \"some\" is not known here; use pinned or any\n" AT
+           "2: pass[6]: takes a path like /mcp, not a list\n"},
+    {REPLICA "pass: [/a, /mcp, {path: /a}]\n", {0},
+        AT "2: pass[1]: /mcp is an MCP path, whose requests find their replica by themselves; "
+           "leave it out\n" AT "2: pass[2]: /a is given twice\n"},
+    {REPLICA "pass: /mcp\n", {0},
+        AT "2: pass: /mcp is an MCP path, whose requests find their replica by themselves; leave "
+           "it out\n"},
     {REPLICA "public_url: [\"https://a.example/mcp\", \"https://a.example/mcp?x=1\", a.example,\n"
              "\"unix:/a:/b\", {}]\n",
         {0},

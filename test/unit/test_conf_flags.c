@@ -233,7 +233,7 @@ static void manual_names_every_key(void **state)
         "on_owner_lost", "cookie_jar", "gone_after", "timeouts.request", "timeouts.connect",
         "timeouts.first_byte", "timeouts.sse_post", "timeouts.stalled", "ticket_age", "body_limit",
         "large_bodies_limit", "comment_every", "hosts", "origins", "lost_dialects",
-        "plain_404_agents", "url", "weight", "status", "code", "text"};
+        "plain_404_agents", "pass", "to", "url", "weight", "status", "code", "text"};
     struct lp_buf out;
     (void)state;
     char *text = made_by(lp_conf_manual, &out);

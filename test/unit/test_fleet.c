@@ -146,6 +146,36 @@ static void turns_are_fair(void **state)
         assert_int_equal(got[i], 10);
 }
 
+/* The same whatever the order of the list, and another one only while that one is gone. */
+static void the_pinned_is_the_same_everywhere(void **state)
+{
+    (void)state;
+    static struct lp_conf_replica turned[3];
+    for (int i = 0; i < 3; i++)
+        turned[i] = REPLICAS[2 - i];
+    struct lp_conf_server other_conf = {.replicas = turned, .replica_count = 3};
+    struct lp_fleet other;
+    assert_int_equal(lp_fleet_init(&other, &other_conf, &ring, 0), LP_OK);
+    uint32_t first = lp_fleet_pinned(&fleet, UINT32_MAX);
+    assert_int_equal(lp_fleet_pinned(&other, UINT32_MAX), 2 - first);
+    lp_fleet_fini(&other);
+    uint32_t second = lp_fleet_pinned(&fleet, first);
+    assert_int_not_equal(first, second);
+    fleet.replicas[first].state = LP_REPLICA_DOUBT;
+    assert_int_equal(lp_fleet_pinned(&fleet, UINT32_MAX), first);
+    fleet.replicas[first].state = LP_REPLICA_GONE;
+    assert_int_equal(lp_fleet_pinned(&fleet, UINT32_MAX), second);
+    uint32_t third = 3 - first - second;
+    fleet.replicas[third].state = LP_REPLICA_GONE;
+    assert_int_equal(lp_fleet_pinned(&fleet, second), second); /* the only one, though avoided */
+    fleet.replicas[second].state = LP_REPLICA_GONE;
+    assert_int_equal(lp_fleet_pinned(&fleet, second), 3);
+    assert_int_equal(lp_fleet_pinned(&fleet, UINT32_MAX), 3);
+    fleet.replicas[second].state = LP_REPLICA_UP;
+    fleet.replicas[second].is_absent = true;
+    assert_int_equal(lp_fleet_pinned(&fleet, UINT32_MAX), 3);
+}
+
 static void the_dead_are_not_picked(void **state)
 {
     (void)state;
@@ -232,6 +262,7 @@ int main(void)
         TEST(new_sessions_go_where_there_are_least),
         TEST(turns_are_fair),
         TEST(the_dead_are_not_picked),
+        TEST(the_pinned_is_the_same_everywhere),
         TEST(draining_takes_no_new_session),
         TEST(states_have_names),
     };
