@@ -44,6 +44,7 @@ static const struct {
     {LP_REASON_too_many_sessions, "likewise"},
     {LP_REASON_owner_busy, "there are never that many clients"},
     {LP_REASON_hop_refused, "only a clock that jumps between two sidecars; rare"},
+    {LP_REASON_path_refused, "no simulated gateway has a rule for other paths"},
     {LP_REASON_looped, "no simulated gateway stands in front of another one"},
     {LP_REASON_idle, "ends a connection, never an exchange"},
     {LP_REASON_client_sent_more, "reading stops long before, as a read is 64 KiB at most"},
