@@ -94,13 +94,19 @@ static const struct lp_metrics *count_log(struct lp_admin *admin)
     return &admin->process;
 }
 
+/* One for each engine. */
+static void list_blocks(const struct lp_admin *admin, const struct lp_metrics **blocks)
+{
+    LP_ASSERT(admin->args.engine_count <= ENGINES_MAX);
+    for (uint32_t i = 0; i < admin->args.engine_count; i++)
+        blocks[i] = lp_engine_metrics(admin->args.engines[i]);
+}
+
 static int tell_metrics(struct lp_admin *admin, struct lp_buf *out)
 {
     const struct lp_metrics *blocks[ENGINES_MAX + 1];
     uint32_t count = 0;
-    LP_ASSERT(admin->args.engine_count <= ENGINES_MAX);
-    for (uint32_t i = 0; i < admin->args.engine_count; i++)
-        blocks[i] = lp_engine_metrics(admin->args.engines[i]);
+    list_blocks(admin, blocks);
     blocks[admin->args.engine_count] = count_log(admin);
     struct lp_metrics_replica *rows = list_replicas(admin, &count);
     if (!rows)
@@ -129,6 +135,9 @@ static int tell_status(const struct lp_admin *admin, bool as_json, struct lp_buf
         .keyring = admin->args.keyring,
         .is_ready = is_ready(admin, &number),
         .uptime_s = up_us / 1000000};
+    const struct lp_metrics *blocks[ENGINES_MAX];
+    list_blocks(admin, blocks);
+    status.sessions = lp_metrics_sessions(blocks, admin->args.engine_count);
     struct lp_metrics_replica *rows = list_replicas(admin, &status.replica_count);
     if (!rows)
         return LP_ENOMEM;

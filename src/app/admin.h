@@ -35,6 +35,7 @@ struct lp_status {
     uint64_t uptime_s;
     const struct lp_metrics_replica *replicas; /* of all servers */
     uint32_t replica_count;
+    struct lp_metrics_sessions sessions;
 };
 
 /* Appends it as JSON or as text for people. LP_ELIMIT, LP_ENOMEM. */

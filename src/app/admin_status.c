@@ -44,8 +44,21 @@ static int json_replica(const struct lp_metrics_replica *row, struct lp_buf *out
     if (!err && row->is_peer)
         return lp_buf_append(out, LP_SPAN(",\"peer\":true}"));
     return err ? err
-               : lp_buf_printf(out, ",\"sessions\":%llu,\"incarnation\":%llu}",
-                     (unsigned long long)row->sessions, (unsigned long long)row->incarnation);
+               : lp_buf_printf(out,
+                     ",\"sessions\":%llu,\"incarnation\":%llu,\"lost_fresh\":%llu,"
+                     "\"seems_balanced\":%s}",
+                     (unsigned long long)row->sessions, (unsigned long long)row->incarnation,
+                     (unsigned long long)row->lost_fresh, row->loses_its_own ? "true" : "false");
+}
+
+static int json_sessions(const struct lp_metrics_sessions *sessions, struct lp_buf *out)
+{
+    int err = lp_buf_printf(
+        out, ",\"sessions\":{\"opened\":%llu,\"ended\":{", (unsigned long long)sessions->opened);
+    for (size_t i = 0; i < LP_END_count && !err; i++)
+        err = lp_buf_printf(out, "%s\"%s\":%llu", i ? "," : "", lp_metrics_end_word((enum lp_end)i),
+            (unsigned long long)sessions->ended[i]);
+    return err ? err : lp_buf_append(out, LP_SPAN("}}"));
 }
 
 static int json_listens(const struct lp_conf *conf, struct lp_buf *out)
@@ -98,6 +111,8 @@ int lp_status_json(const struct lp_status *status, struct lp_buf *out)
     if (!err)
         err = json_owner(conf, out);
     if (!err)
+        err = json_sessions(&status->sessions, out);
+    if (!err)
         err = lp_buf_append(out, LP_SPAN(",\"servers\":["));
     for (uint32_t i = 0; i < conf->server_count && !err; i++) {
         err = i ? lp_buf_append(out, LP_SPAN(",")) : LP_OK;
@@ -132,6 +147,21 @@ static int text_keys(const struct lp_keyring *ring, struct lp_buf *out)
     return err ? err : lp_buf_append(out, LP_SPAN("\n"));
 }
 
+/* Only the causes that there were. */
+static int text_sessions(const struct lp_metrics_sessions *sessions, struct lp_buf *out)
+{
+    const char *gap = "; ended: ";
+    int err = lp_buf_printf(out, "Sessions  %llu opened", (unsigned long long)sessions->opened);
+    for (size_t i = 0; i < LP_END_count && !err; i++) {
+        if (!sessions->ended[i])
+            continue;
+        err = lp_buf_printf(out, "%s%llu %s", gap, (unsigned long long)sessions->ended[i],
+            lp_metrics_end_word((enum lp_end)i));
+        gap = ", ";
+    }
+    return err ? err : lp_buf_append(out, LP_SPAN("\n"));
+}
+
 static int text_server(
     const struct lp_status *status, const struct lp_conf_server *server, struct lp_buf *out)
 {
@@ -148,6 +178,11 @@ static int text_server(
             err = lp_buf_printf(out, "  %-8.*s %8llu %-8s  %.*s\n", (int)row->state.len,
                 row->state.ptr, (unsigned long long)row->sessions,
                 row->sessions == 1 ? "session" : "sessions", (int)row->name.len, row->name.ptr);
+        if (!err && row->loses_its_own)
+            err = lp_buf_printf(out,
+                "           loses sessions it has issued (%llu so far); it seems to be balanced "
+                "itself\n",
+                (unsigned long long)row->lost_fresh);
     }
     return err;
 }
@@ -173,6 +208,8 @@ int lp_status_text(const struct lp_status *status, struct lp_buf *out)
     if (!err && conf->self.len)
         err = lp_buf_printf(out, "Owner id  %.*s (%s ids)\n", (int)conf->self.len, conf->self.ptr,
             conf->ids == LP_IDS_OWNER ? "readable" : "sealed");
+    if (!err)
+        err = text_sessions(&status->sessions, out);
     for (uint32_t i = 0; i < conf->server_count && !err; i++)
         err = text_server(status, &conf->servers[i], out);
     return err;

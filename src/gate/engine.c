@@ -413,6 +413,8 @@ uint32_t lp_engine_replicas(
                     .state = lp_span_str(lp_replica_state_name(replica->state)),
                     .sessions = replica->sessions,
                     .waiting = replica->waiting,
+                    .lost_fresh = replica->lost_fresh,
+                    .loses_its_own = replica->loses_its_own,
                     .is_peer = replica->conf->is_peer,
                     .incarnation = replica->incarnation};
         }

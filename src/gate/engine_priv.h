@@ -19,6 +19,7 @@
  *   seal.c      the id of a new session
  *   metadata.c  where to log in: well-known places, challenges, public names
  *   home.c      sessions by home, mail between engines
+ *   losses.c    replicas that lose what they have just given out
  *   trace.c     trace context
  *   pool.c      kept connections, health checks */
 #ifndef LP_GATE_ENGINE_PRIV_H
@@ -210,7 +211,9 @@ struct lp_session {
     uint64_t used_us;
     uint32_t server;
     uint32_t replica;
-    uint32_t incarnation;
+    uint32_t incarnation;   /* of the replica as the home saw it then */
+    bool is_replaced;       /* counted as ended: its client has begun another; streams may go on */
+    uint64_t opened_us;     /* 0: through another process, or before a restart */
     uint32_t stream_engine; /* of the standalone GET stream */
     lp_id stream_exchange;  /* 0: none */
     struct lp_jar *jar;     /* NULL: its ticket tells its cookies */
@@ -218,7 +221,8 @@ struct lp_session {
 
 enum lp_mail_kind {
     LP_MAIL_OPENED,       /* to the home: key, server, replica */
-    LP_MAIL_ENDED,        /* to the home: key */
+    LP_MAIL_ENDED,        /* to the home: key, delta: why (enum lp_end) */
+    LP_MAIL_LOST_FRESH,   /* to engine 0: server, replica, opened_us */
     LP_MAIL_USED,         /* to the home: key */
     LP_MAIL_COUNT,        /* to all: server, replica, delta */
     LP_MAIL_CLOSED,       /* to all: an old-SSE stream was seen to close: key */
@@ -252,6 +256,7 @@ struct lp_mail {
     int32_t delta;
     int32_t error; /* STATE: of the connection that showed it */
     uint32_t other_engine;
+    uint64_t opened_us; /* LOST_FRESH: of the session */
     lp_id exchange;
     lp_id other_exchange;
     struct lp_span text; /* at most LP_MAIL_TEXT_MAX bytes; on the way it follows the struct */
@@ -446,13 +451,17 @@ void lp_mail_receive(struct lp_engine *e, struct lp_span bytes);
 void lp_mail_send(struct lp_engine *e, uint32_t to, const struct lp_mail *mail);
 void lp_mail_all(struct lp_engine *e, const struct lp_mail *mail);
 void lp_home_opened(struct lp_engine *e, const struct lp_exchange *x, struct lp_key key);
-void lp_home_ended(struct lp_engine *e, struct lp_key key);
+void lp_home_ended(struct lp_engine *e, struct lp_key key, enum lp_end why);
 void lp_home_used(struct lp_engine *e, struct lp_key key);
 bool lp_home_is_closed(const struct lp_engine *e, struct lp_key key);
 /* The jar of a session that is at home here; NULL when it has none. */
 const struct lp_jar *lp_home_jar(struct lp_engine *e, struct lp_key key);
 void lp_home_replica_gone(struct lp_engine *e, uint32_t server, uint32_t replica);
 uint32_t lp_home_of(const struct lp_engine *e, struct lp_key key);
+
+/* losses.c: on engine 0 */
+/* A replica that was not seen to restart has lost a session that it had just given out. */
+void lp_losses_note(struct lp_engine *e, uint32_t server, uint32_t replica, uint64_t opened_us);
 
 /* cookies.c: each does nothing for servers without cookie_jar */
 /* Before a forward: sets x->cookie. False when the exchange is over, or its home is asked first and

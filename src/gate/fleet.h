@@ -57,7 +57,11 @@ struct lp_replica {
     uint32_t sessions;    /* live, as far as known */
     uint32_t opening;     /* initializes under way from this engine */
     uint32_t waiting;     /* requests that wait for the head of its answer, GETs aside */
-    uint64_t rank;        /* of its name: lower comes first for what is pinned */
+    uint64_t lost_fresh;  /* as engine 0 hears of it (gate/losses.c) */
+    bool loses_its_own;   /* likewise */
+    uint64_t lost_us;     /* likewise: when such losses began; 0: not yet */
+    uint64_t lost_told_us;
+    uint64_t rank; /* of its name: lower comes first for what is pinned */
     uint64_t doubt_since_us;
     uint64_t keep_us;      /* how long a kept connection may be idle */
     struct lp_timer check; /* next health check */

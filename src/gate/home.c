@@ -85,6 +85,11 @@ void lp_mail_all(struct lp_engine *e, const struct lp_mail *mail)
 
 /* --- the records --- */
 
+static struct lp_replica *replica_of(struct lp_engine *e, const struct lp_mail *mail)
+{
+    return &e->servers[mail->server].fleet.replicas[mail->replica];
+}
+
 static struct lp_session *find(struct lp_engine *e, struct lp_key key)
 {
     return lp_slab_get(&e->sessions, lp_map_get(&e->session_by_key, key));
@@ -97,8 +102,10 @@ static void count(struct lp_engine *e, uint32_t server, uint32_t replica, int32_
     lp_mail_all(e, &mail);
 }
 
-static void forget(struct lp_engine *e, struct lp_session *s)
+static void forget(struct lp_engine *e, struct lp_session *s, enum lp_end why)
 {
+    if (!s->is_replaced)
+        lp_metrics_end(&e->metrics, why);
     count(e, s->server, s->replica, -1);
     lp_list_remove(&s->lru);
     drop_jar(s);
@@ -118,7 +125,7 @@ static void remember(struct lp_engine *e, const struct lp_mail *mail)
     if (find(e, mail->key))
         return;
     if (e->sessions.live_count == LP_SESSIONS_MAX)
-        forget(e, LP_CONTAINER(e->session_lru.next, struct lp_session, lru));
+        forget(e, LP_CONTAINER(e->session_lru.next, struct lp_session, lru), LP_END_LIMIT);
     struct lp_session *s = lp_slab_new(&e->sessions, &id);
     if (!s || lp_map_put(&e->session_by_key, mail->key, id)) {
         if (s)
@@ -128,10 +135,40 @@ static void remember(struct lp_engine *e, const struct lp_mail *mail)
     s->key = mail->key;
     s->server = mail->server;
     s->replica = mail->replica;
-    s->incarnation = (uint32_t)mail->delta;
+    s->incarnation = replica_of(e, mail)->incarnation;
+    s->opened_us = mail->kind == LP_MAIL_OPENED ? e->mono_us : 0;
     lp_list_init(&s->lru);
     touch(e, s);
     count(e, s->server, s->replica, 1);
+}
+
+/* Lost by a replica which, as far as was seen, is the process that has given it out just now. */
+static bool is_lost_fresh(struct lp_engine *e, const struct lp_session *s)
+{
+    enum { FRESH_US = 60 * 1000000 };
+    const struct lp_replica *r = &e->servers[s->server].fleet.replicas[s->replica];
+    return s->opened_us && e->mono_us - s->opened_us < FRESH_US && s->incarnation == r->incarnation;
+}
+
+static void on_ended(struct lp_engine *e, const struct lp_mail *mail)
+{
+    struct lp_session *s = find(e, mail->key);
+    if (!s)
+        return; /* it was opened before a restart, or has ended already */
+    if (mail->delta == LP_END_REPLACED) {
+        if (!s->is_replaced)
+            lp_metrics_end(&e->metrics, LP_END_REPLACED);
+        s->is_replaced = true;
+        return;
+    }
+    if (mail->delta == LP_END_LOST && is_lost_fresh(e, s)) {
+        struct lp_mail fresh = {.kind = LP_MAIL_LOST_FRESH,
+            .server = s->server,
+            .replica = s->replica,
+            .opened_us = s->opened_us};
+        lp_mail_send(e, 0, &fresh);
+    }
+    forget(e, s, (enum lp_end)mail->delta);
 }
 
 /* Idle records go: what they count has most likely left. Their tickets still route. */
@@ -142,7 +179,7 @@ void lp_home_sweep(struct lp_engine *e)
         struct lp_session *s = LP_CONTAINER(e->session_lru.next, struct lp_session, lru);
         if (e->mono_us - s->used_us < (uint64_t)LP_SESSION_IDLE_S * 1000000)
             return;
-        forget(e, s);
+        forget(e, s, LP_END_IDLE);
     }
 }
 
@@ -152,25 +189,22 @@ void lp_home_replica_gone(struct lp_engine *e, uint32_t server, uint32_t replica
     lp_id id;
     for (struct lp_session *s; (s = lp_slab_next(&e->sessions, &cursor, &id));)
         if (s->server == server && s->replica == replica)
-            forget(e, s);
+            forget(e, s, LP_END_GONE);
 }
 
 /* --- from the exchanges of this engine --- */
 
 void lp_home_opened(struct lp_engine *e, const struct lp_exchange *x, struct lp_key key)
 {
-    struct lp_mail mail = {.kind = LP_MAIL_OPENED,
-        .key = key,
-        .server = x->server->index,
-        .replica = x->leg.replica,
-        .delta = (int32_t)lp_leg_replica(x)->incarnation};
+    struct lp_mail mail = {
+        .kind = LP_MAIL_OPENED, .key = key, .server = x->server->index, .replica = x->leg.replica};
     lp_mail_send(e, lp_home_of(e, key), &mail);
     lp_cookies_opened(e, x);
 }
 
-void lp_home_ended(struct lp_engine *e, struct lp_key key)
+void lp_home_ended(struct lp_engine *e, struct lp_key key, enum lp_end why)
 {
-    struct lp_mail mail = {.kind = LP_MAIL_ENDED, .key = key};
+    struct lp_mail mail = {.kind = LP_MAIL_ENDED, .key = key, .delta = (int32_t)why};
     lp_mail_send(e, lp_home_of(e, key), &mail);
 }
 
@@ -297,11 +331,6 @@ static void on_ask_cookies(struct lp_engine *e, const struct lp_mail *mail)
 
 /* --- what everybody hears --- */
 
-static struct lp_replica *replica_of(struct lp_engine *e, const struct lp_mail *mail)
-{
-    return &e->servers[mail->server].fleet.replicas[mail->replica];
-}
-
 static void on_count(struct lp_engine *e, const struct lp_mail *mail)
 {
     struct lp_replica *r = replica_of(e, mail);
@@ -351,11 +380,10 @@ void lp_home_mail(struct lp_engine *e, const struct lp_mail *mail)
         remember(e, mail);
         break;
     case LP_MAIL_ENDED:
-        s = find(e, mail->key);
-        if (!s)
-            break; /* it was opened before a restart, or has ended already */
-        lp_metrics_add(&e->metrics, LP_METRIC_SESSIONS_ENDED, 1);
-        forget(e, s);
+        on_ended(e, mail);
+        break;
+    case LP_MAIL_LOST_FRESH:
+        lp_losses_note(e, mail->server, mail->replica, mail->opened_us);
         break;
     case LP_MAIL_USED:
         s = find(e, mail->key);

@@ -205,6 +205,8 @@ static void open_session(
     }
     enum lp_reason reason = check_upstream_id(id);
     struct lp_span ticket = LP_SPAN("");
+    bool has_another = x->id_state == LP_ID_GOOD && !x->owner.len;
+    struct lp_key another = x->ticket.key;
     if (!reason && lp_seal(e, x, LP_TICKET_HTTP, id, &ticket))
         reason = LP_REASON_out_of_memory;
     if (reason) {
@@ -215,6 +217,8 @@ static void open_session(
     }
     x->record.session = x->ticket.key.lo;
     lp_metrics_add(&e->metrics, LP_METRIC_SESSIONS_OPENED, 1);
+    if (has_another)
+        lp_home_ended(e, another, LP_END_REPLACED);
     lp_home_opened(e, x, x->ticket.key);
     pass_head(e, x, from, ticket);
 }
@@ -365,7 +369,7 @@ void lp_response_head(struct lp_engine *e, struct lp_exchange *x, const struct l
     bool is_ended_session = x->request.method == LP_METHOD_DELETE && !x->is_made &&
         x->verdict.kind == LP_VERDICT_FORWARD && is_success(head->status);
     if (is_ended_session)
-        lp_home_ended(e, x->ticket.key);
+        lp_home_ended(e, x->ticket.key, LP_END_DELETED);
 }
 
 /* --- passing the body on --- */
@@ -445,7 +449,7 @@ static void judge(struct lp_engine *e, struct lp_exchange *x)
         pass_judged(e, x);
     } else if (lp_dialect_is_lost(
                    x->answer->status, lp_buf_span(&x->held), x->answer_done, extra, count)) {
-        lp_home_ended(e, x->ticket.key);
+        lp_home_ended(e, x->ticket.key, LP_END_LOST);
         lp_answer(e, x, LP_REASON_session_lost, NULL);
     } else if (x->answer->status == 409 && x->is_standalone && x->answer_done) {
         start_replacing(e, x);

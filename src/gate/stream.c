@@ -266,7 +266,7 @@ void lp_stream_fini(struct lp_engine *e, struct lp_exchange *x)
         struct lp_mail mail = {.kind = LP_MAIL_CLOSED, .key = x->ticket.key};
         x->endpoint_done = false;
         lp_mail_all(e, &mail);
-        lp_home_ended(e, x->ticket.key);
+        lp_home_ended(e, x->ticket.key, LP_END_CLOSED);
     }
     if (x->sse)
         lp_sse_release(x->sse);

@@ -39,6 +39,10 @@ static const struct {
 enum { BOUND_COUNT = sizeof BOUNDS / sizeof BOUNDS[0] };
 _Static_assert(BOUND_COUNT + 1 == (int)LP_LATENCY_BUCKETS, "one bucket more than bounds");
 
+#define X(id, word) word,
+static const char *const ENDS[] = {LP_ENDS(X)};
+#undef X
+
 static const char *const CLASSES[LP_STATUS_CLASSES] = {"none", "1xx", "2xx", "3xx", "4xx", "5xx"};
 
 static uint64_t read_cell(const uint64_t *cell)
@@ -61,6 +65,18 @@ void lp_metrics_reason(struct lp_metrics *m, enum lp_reason reason)
 {
     LP_ASSERT(reason < LP_REASON_count);
     add_to(&m->reasons[reason], 1);
+}
+
+void lp_metrics_end(struct lp_metrics *m, enum lp_end end)
+{
+    LP_ASSERT(end < LP_END_count);
+    add_to(&m->ends[end], 1);
+}
+
+const char *lp_metrics_end_word(enum lp_end end)
+{
+    LP_ASSERT(end < LP_END_count);
+    return ENDS[end];
 }
 
 void lp_metrics_status(struct lp_metrics *m, int status)
@@ -97,6 +113,18 @@ static uint64_t sum(const struct scrape *s, size_t offset)
     return total;
 }
 
+struct lp_metrics_sessions lp_metrics_sessions(
+    const struct lp_metrics *const *blocks, uint32_t block_count)
+{
+    const struct scrape s = {.blocks = blocks, .block_count = block_count};
+    struct lp_metrics_sessions all = {
+        .opened = sum(
+            &s, offsetof(struct lp_metrics, cells) + LP_METRIC_SESSIONS_OPENED * sizeof(uint64_t))};
+    for (size_t i = 0; i < LP_END_count; i++)
+        all.ended[i] = sum(&s, offsetof(struct lp_metrics, ends) + i * sizeof(uint64_t));
+    return all;
+}
+
 static int print_head(struct lp_buf *out, const char *name, const char *type, const char *help)
 {
     return lp_buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
@@ -124,6 +152,17 @@ static int print_reasons(const struct scrape *s)
             lp_reason_info((enum lp_reason)i)->name,
             (unsigned long long)sum(
                 s, offsetof(struct lp_metrics, reasons) + i * sizeof(uint64_t)));
+    return err;
+}
+
+static int print_ends(const struct scrape *s)
+{
+    const char *name = "limpet_sessions_ended_total";
+    struct lp_metrics_sessions all = lp_metrics_sessions(s->blocks, s->block_count);
+    int err = print_head(s->out, name, "counter", "Sessions ended, by cause");
+    for (size_t i = 0; i < LP_END_count && !err; i++)
+        err = lp_buf_printf(
+            s->out, "%s{cause=\"%s\"} %llu\n", name, ENDS[i], (unsigned long long)all.ended[i]);
     return err;
 }
 
@@ -226,8 +265,8 @@ int lp_metrics_print(const struct lp_metrics *const *blocks, uint32_t block_coun
     const struct lp_metrics_replica *replicas, uint32_t replica_count, struct lp_buf *out)
 {
     const struct scrape scrape = {blocks, block_count, replicas, replica_count, out};
-    static int (*const PARTS[])(const struct scrape *) = {
-        print_cells, print_reasons, print_statuses, print_first_byte, print_replicas, print_build};
+    static int (*const PARTS[])(const struct scrape *) = {print_cells, print_reasons, print_ends,
+        print_statuses, print_first_byte, print_replicas, print_build};
     int err = LP_OK;
     for (size_t i = 0; i < sizeof PARTS / sizeof PARTS[0] && !err; i++)
         err = PARTS[i](&scrape);

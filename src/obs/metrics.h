@@ -33,8 +33,8 @@
     X(PASSED, "limpet_passed_total", counter, "Requests passed on by a rule (key pass)")           \
     X(SESSIONS_OPENED, "limpet_sessions_opened_total", counter,                                    \
         "Sessions opened (tickets issued)")                                                        \
-    X(SESSIONS_ENDED, "limpet_sessions_ended_total", counter,                                      \
-        "Sessions ended (DELETE, lost, closed)")                                                   \
+    X(SESSIONS_LOST_FRESH, "limpet_sessions_lost_fresh_total", counter,                            \
+        "Sessions lost by a replica, not seen to restart, within a minute of their opening")       \
     X(STREAMS_OPEN, "limpet_streams_open", gauge, "Event streams open now")                        \
     X(SSE_COMMENTS, "limpet_sse_comments_total", counter, "Keep-alive comments put into streams")  \
     X(TICKETS_OPENED, "limpet_tickets_opened_total", counter,                                      \
@@ -60,11 +60,29 @@ enum lp_metric {
         LP_METRIC_count
 };
 
+/* Why a session ended, as far as a gateway sees it. X(id, word of the label and of /status) */
+#define LP_ENDS(X)                                                                                 \
+    X(DELETED, "deleted")   /* its client's DELETE was answered with success */                    \
+    X(LOST, "lost")         /* its replica does not know it (any more) */                          \
+    X(GONE, "replica_gone") /* its replica is gone */                                              \
+    X(CLOSED, "closed")     /* old SSE: its stream was closed */                                   \
+    X(REPLACED, "replaced") /* its client has opened another one, and named it */                  \
+    X(IDLE, "idle")         /* not used for 30 minutes; only its record ends here */               \
+    X(LIMIT, "limit")       /* likewise: there were too many records */
+
+enum lp_end {
+#define X(id, word) LP_END_##id,
+    LP_ENDS(X)
+#undef X
+        LP_END_count
+};
+
 enum { LP_LATENCY_BUCKETS = 16, LP_STATUS_CLASSES = 6 };
 
 struct lp_metrics {
     uint64_t cells[LP_METRIC_count];
     uint64_t reasons[LP_REASON_count];       /* limpet_exchanges_total{reason="..."} */
+    uint64_t ends[LP_END_count];             /* limpet_sessions_ended_total{cause="deleted"} */
     uint64_t statuses[LP_STATUS_CLASSES];    /* limpet_responses_total{class="2xx"} */
     uint64_t latency_us[LP_LATENCY_BUCKETS]; /* limpet_first_byte_seconds, cumulative at print */
     uint64_t latency_sum_us;
@@ -73,6 +91,7 @@ struct lp_metrics {
 
 void lp_metrics_add(struct lp_metrics *m, enum lp_metric which, int64_t delta);
 void lp_metrics_reason(struct lp_metrics *m, enum lp_reason reason);
+void lp_metrics_end(struct lp_metrics *m, enum lp_end end);
 void lp_metrics_status(struct lp_metrics *m, int status);
 /* Time from the request's head to the answer's head. */
 void lp_metrics_first_byte(struct lp_metrics *m, uint64_t us);
@@ -85,8 +104,20 @@ struct lp_metrics_replica {
     uint64_t sessions;
     uint64_t waiting; /* for the head of its answer, GETs aside */
     uint64_t incarnation;
-    bool is_peer; /* a sidecar's: its sessions are its own */
+    uint64_t lost_fresh; /* sessions that it lost within a minute, without a restart */
+    bool loses_its_own;  /* again and again: it seems to be balanced itself */
+    bool is_peer;        /* a sidecar's: its sessions are its own */
 };
+
+/* What all blocks together have of sessions. */
+struct lp_metrics_sessions {
+    uint64_t opened;
+    uint64_t ended[LP_END_count];
+};
+
+struct lp_metrics_sessions lp_metrics_sessions(
+    const struct lp_metrics *const *blocks, uint32_t block_count);
+const char *lp_metrics_end_word(enum lp_end end);
 
 /* Appends the exposition text (format 0.0.4) of the sum of `blocks`, one HELP and TYPE per metric,
  * and limpet_replica_up, _sessions and _requests_waiting per replica, and

@@ -83,7 +83,7 @@ suite('the admin listener', () => {
     await post(limpet.url, request(1, 'ping'), { [SESSION]: 'forged' });
     const values = await metrics(limpet);
     assert.equal(values.limpet_sessions_opened_total, 4);
-    assert.equal(values.limpet_sessions_ended_total, 1);
+    assert.equal(values['limpet_sessions_ended_total{cause="deleted"}'], 1);
     assert.equal(values.limpet_requests_total, 10);
     assert.equal(values.limpet_connections_accepted_total - before.limpet_connections_accepted_total,
       10, 'those of the admin are left out');
@@ -113,9 +113,9 @@ suite('the admin listener', () => {
     let values;
     const end = performance.now() + 3000; // the last end is counted by another thread
     do values = await metrics(limpet);
-    while (values.limpet_sessions_ended_total !== 12 && performance.now() < end);
+    while (values['limpet_sessions_ended_total{cause="deleted"}'] !== 12 && performance.now() < end);
     assert.equal(values.limpet_sessions_opened_total, 12);
-    assert.equal(values.limpet_sessions_ended_total, 12);
+    assert.equal(values['limpet_sessions_ended_total{cause="deleted"}'], 12);
   });
 });
 

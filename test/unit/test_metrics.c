@@ -21,10 +21,10 @@ static const struct lp_metrics *const BLOCKS[] = {&engines[0], &engines[1]};
         literal, sizeof(literal) - 1                                                               \
     }
 static const struct lp_metrics_replica REPLICAS[] = {
-    {TEXT("tools"), TEXT("10.0.0.1:1/mcp"), TEXT("up"), 7, 3, 1, false},
-    {TEXT("to\"o\\ls"), TEXT("b\nb"), TEXT("doubt"), 0, 0, 2, false},
-    {TEXT("tools"), TEXT("c"), TEXT("draining"), 1, 0, 2, false},
-    {TEXT("tools"), TEXT("d"), TEXT("gone"), 0, 0, 3, false},
+    {TEXT("tools"), TEXT("10.0.0.1:1/mcp"), TEXT("up"), 7, 3, 1, 0, false, false},
+    {TEXT("to\"o\\ls"), TEXT("b\nb"), TEXT("doubt"), 0, 0, 2, 0, false, false},
+    {TEXT("tools"), TEXT("c"), TEXT("draining"), 1, 0, 2, 0, false, false},
+    {TEXT("tools"), TEXT("d"), TEXT("gone"), 0, 0, 3, 0, false, false},
 };
 
 static int empty_engines(void **state)
@@ -65,6 +65,10 @@ static void counts_are_summed_over_engines(void **state)
     lp_metrics_reason(&engines[0], LP_REASON_answered);
     lp_metrics_reason(&engines[1], LP_REASON_answered);
     lp_metrics_reason(&engines[1], LP_REASON_session_lost);
+    lp_metrics_end(&engines[0], LP_END_LOST);
+    lp_metrics_end(&engines[1], LP_END_LOST);
+    assert_int_equal(lp_metrics_sessions(BLOCKS, 2).ended[LP_END_LOST], 2);
+    assert_string_equal(lp_metrics_end_word(LP_END_GONE), "replica_gone");
     struct lp_buf out = print();
     assert_line(out, "limpet_requests_total 7");
     assert_line(out, "limpet_requests_open 1");
@@ -73,6 +77,8 @@ static void counts_are_summed_over_engines(void **state)
     assert_line(out, "limpet_exchanges_total{reason=\"answered\"} 2");
     assert_line(out, "limpet_exchanges_total{reason=\"session_lost\"} 1");
     assert_line(out, "limpet_exchanges_total{reason=\"idle\"} 0");
+    assert_line(out, "limpet_sessions_ended_total{cause=\"lost\"} 2");
+    assert_line(out, "limpet_sessions_ended_total{cause=\"idle\"} 0");
     assert_line(out, "limpet_build_info{version=\"" LP_VERSION "\"} 1");
     lp_buf_release(&out);
 }
@@ -225,11 +231,11 @@ static void text_keeps_the_format(void **state)
         else
             read_sample(&reader, line);
     }
-    /* The list, reasons, statuses, latency, three of replicas, build. */
-    assert_int_equal(reader.count, LP_METRIC_count + 7);
+    /* The list, reasons, ends, statuses, latency, three of replicas, build. */
+    assert_int_equal(reader.count, LP_METRIC_count + 8);
     assert_int_equal(reader.sample_count,
-        LP_METRIC_count + (LP_REASON_count - 1) + LP_STATUS_CLASSES + LP_LATENCY_BUCKETS + 2 +
-            3 * 4 + 1);
+        LP_METRIC_count + (LP_REASON_count - 1) + LP_END_count + LP_STATUS_CLASSES +
+            LP_LATENCY_BUCKETS + 2 + 3 * 4 + 1);
     lp_buf_release(&out);
 }
 
