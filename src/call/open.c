@@ -215,17 +215,32 @@ void lp_open_stream_failed(struct lp_client *client, const struct lp_client_fail
         return;
     }
     /* The fallback was only a try: what the POST was answered is what the user has to know. */
-    lp_client_note(
-        client, "old HTTP+SSE was tried too: %.*s", (int)why->sentence.len, why->sentence.ptr);
+    lp_client_note(client, "after HTTP %u for initialize old HTTP+SSE was tried too: %.*s",
+        client->first_status, (int)why->sentence.len, why->sentence.ptr);
     first.body = lp_span_from(first.sentence, client->first_prefix);
     lp_client_fail_open(client, &first);
 }
 
+/* A lost session, or an error of 2026-07-28: who says that speaks Streamable HTTP. */
+static bool is_protocol_error(struct lp_span body)
+{
+    static const struct lp_span CODES[] = {
+        {"-32001", 6}, {"-32020", 6}, {"-32021", 6}, {"-32022", 6}};
+    if (!lp_json_is_object(body))
+        return false;
+    struct lp_span code = lp_member(lp_member(body, LP_SPAN("error")), LP_SPAN("code"));
+    for (size_t i = 0; i < sizeof CODES / sizeof *CODES; i++)
+        if (lp_span_eq(code, CODES[i]))
+            return true;
+    return false;
+}
+
+/* Wire 6.1, cases SSE-04: any other status is the fault that the user has to know of. */
 static bool may_be_old_sse(const struct lp_client *client, const struct lp_client_failure *why)
 {
-    bool is_client_error = why->kind == LP_FAILURE_STATUS && why->status >= 400 &&
-        why->status < 500 && why->status != 408 && why->status != 429;
-    return is_client_error && !client->is_old_sse &&
+    bool is_absent = why->kind == LP_FAILURE_STATUS &&
+        (why->status == 400 || why->status == 404 || why->status == 405);
+    return is_absent && !client->is_old_sse && !is_protocol_error(why->body) &&
         target_of(client)->transport == LP_TRANSPORT_AUTO;
 }
 

@@ -4,6 +4,8 @@
  * A body up to 64 KiB is held whole. A larger one streams when its ticket is good and no header
  * says modern; otherwise it is held up to the body limit, because what it says must be known first.
  */
+#include <stdio.h>
+
 #include "base/error.h"
 #include "gate/doorkeeper.h"
 #include "gate/engine_priv.h"
@@ -192,6 +194,29 @@ static enum lp_reason read_id(struct lp_engine *e, struct lp_exchange *x)
 
 /* --- the head --- */
 
+/* The key that would let it in is named, and the value shown with nothing in it that a terminal or
+ * a reader of logs could take for something else (cases SEC-07). */
+static void tell_refused(struct lp_engine *e, const struct lp_exchange *x, enum lp_reason reason)
+{
+    enum { SHOWN_MAX = 100 };
+    bool is_host = reason == LP_REASON_host_refused;
+    struct lp_span value = is_host ? x->host : lp_kept_value(&x->request, LP_FIELD_ORIGIN);
+    char text[3 * SHOWN_MAX + 1];
+    size_t len = 0;
+    if (!lp_engine_may_complain(e))
+        return;
+    for (size_t i = 0; i < value.len && i < SHOWN_MAX; i++) {
+        unsigned char c = (unsigned char)value.ptr[i];
+        bool is_plain = c > ' ' && c < 0x7F && c != '"' && c != '\\' && c != '%';
+        len += (size_t)snprintf(text + len, sizeof text - len, is_plain ? "%c" : "%%%02X", c);
+    }
+    lp_engine_say(e, LP_LOG_WARN,
+        "a request was refused: its %s \"%.*s\" is not allowed at server %.*s; if clients may use "
+        "it, add it to %s",
+        is_host ? "Host" : "Origin", (int)len, text, (int)x->record.server.len,
+        x->record.server.ptr, is_host ? "hosts, or set public_url" : "origins");
+}
+
 static enum lp_reason judge_head(
     struct lp_engine *e, struct lp_exchange *x, const struct lp_head *head)
 {
@@ -211,6 +236,8 @@ static enum lp_reason judge_head(
         reason =
             lp_doorkeeper_judge(x->server->conf, lp_link_facts(&e->links, x->down.link).is_loopback,
                 x->host, lp_kept_value(&x->request, LP_FIELD_ORIGIN));
+    if (reason == LP_REASON_host_refused || reason == LP_REASON_origin_refused)
+        tell_refused(e, x, reason);
     if (reason)
         return reason;
     if (!x->came_by_peer && x->door != LP_DOOR_PASS)

@@ -61,7 +61,7 @@ suite('modern clients and servers', () => {
     }
   });
 
-  test('a stale session id on a modern request is neither demanded, judged nor passed on', async t => {
+  test('MOD-01 a stale session id on a modern request is neither demanded, judged nor passed on', async t => {
     const [replica] = await modernOnly(t, 1);
     const limpet = await gateway(t, { replicas: [replica.url] });
     const answer = await send(limpet.url, whoami('a', { headers: { [SESSION]: 'lp1_stale' } }));
@@ -86,12 +86,13 @@ suite('modern clients and servers', () => {
     assert.equal(seen.headers['mcp-param-other'], 'x');
   });
 
-  test('GET and DELETE are 405 with Allow', async t => {
+  test('MOD-01 GET and DELETE are 405 with Allow', async t => {
     const limpet = await gateway(t, { replicas: urls(await modernOnly(t, 1)) });
     for (const method of ['GET', 'DELETE']) {
       const answer = await send(limpet.url, { method,
         headers: { accept: 'text/event-stream', 'mcp-protocol-version': MODERN } });
       assert.equal(answer.status, 405, `${method}: ${answer.status} ${answer.text}`);
+      assert.match(answer.headers.allow ?? '', /POST/);
     }
   });
 
@@ -141,7 +142,7 @@ const REFUSED = {
     meta: { [`${META}protocolVersion`]: '2031-01-01' } }), 400, -32022],
 };
 
-suite('modern requests that are refused before any replica sees them', () => {
+suite('MOD-02 modern requests that are refused before any replica sees them', () => {
   for (const [what, [options, status, code]] of Object.entries(REFUSED)) {
     test(what, async t => {
       const [replica] = await tinies(t, 1);

@@ -363,7 +363,7 @@ static void test_the_fallback(void **state)
 {
     (void)state;
     static const char *const REFUSALS[] = {
-        "400 Bad Request", "404 Not Found", "405 Method Not Allowed", "406 Not Acceptable"};
+        "400 Bad Request", "404 Not Found", "405 Method Not Allowed", "404 Nothing"};
     for (size_t i = 0; i < sizeof REFUSALS / sizeof *REFUSALS; i++) {
         struct play *p = play_new(URL, false);
         p->s->target.era = LP_ERA_WISH_LEGACY;
@@ -392,16 +392,23 @@ static void test_the_fallback(void **state)
 static void test_no_fallback(void **state)
 {
     (void)state;
-    static const char *const REFUSALS[] = {"500 Oops", "429 Slow", "408 Late", "503 Busy"};
-    for (size_t i = 0; i < 5; i++) {
+    static const struct {
+        const char *status, *body;
+    } ROWS[] = {{"500 Oops", "x"}, {"429 Slow", "x"}, {"408 Late", "x"}, {"503 Busy", "x"},
+        {"406 Not Acceptable", "x"}, {"411 Length Required", "x"}, {"422 No", "x"},
+        {"404 Not Found", "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32001}}"},
+        {"400 Bad Request", "{\"error\":{\"code\":-32022,\"message\":\"m\"}}"},
+        {"404 Not Found", "x"}};
+    enum { COUNT = sizeof ROWS / sizeof *ROWS };
+    for (size_t i = 0; i < COUNT; i++) {
         struct play *p = play_new(URL, false);
         p->s->target.era = LP_ERA_WISH_LEGACY;
-        if (i == 4)
+        if (i == COUNT - 1)
             p->s->target.transport = LP_TRANSPORT_STREAMABLE_HTTP;
         lp_client_open(p->client);
         settle(p);
         lp_id conn = play_expect(p, "initialize");
-        shell_answer(p->s, conn, i < 4 ? REFUSALS[i] : "404 Not Found", "x");
+        shell_answer(p->s, conn, ROWS[i].status, ROWS[i].body);
         assert_int_equal(p->failures, 1);
         play_expect_nothing(p);
         play_free(p);

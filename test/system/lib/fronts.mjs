@@ -51,8 +51,9 @@ ${more}
   return `http://127.0.0.1:${port}/mcp`;
 }
 
-// nginx; `location` holds lines of the one location, `upstream` of the one upstream.
-export async function nginx(t, servers, { location = '', upstream = '' } = {}) {
+// nginx; `location` holds lines of the one location, `upstream` of the one upstream, `server` of the
+// one server.
+export async function nginx(t, servers, { location = '', upstream = '', server = '' } = {}) {
   const port = await freePort();
   const dir = folder(t);
   const file = path.join(dir, 'nginx.conf');
@@ -68,6 +69,7 @@ http {
   upstream u { ${upstream} ${servers.map(at => `server ${at};`).join(' ')} }
   server {
     listen 127.0.0.1:${port};
+    ${server}
     location / { proxy_pass http://u; proxy_http_version 1.1; proxy_set_header Connection "";
       proxy_set_header Host $http_host; ${location} }
   }
