@@ -74,8 +74,8 @@ void lp_request_timer(struct lp_server *server, lp_id id)
 /* The id is another owner's, and the platform can bring the request there: once, never twice. */
 static bool is_to_be_replayed(const struct lp_server *server, const struct lp_request *r)
 {
-    return server->args.replay != LP_SERVER_REPLAY_OFF && r->has_session_header &&
-        r->whose == LP_WHOSE_OTHERS && !r->was_replayed;
+    return server->args.replay != LP_SERVER_REPLAY_OFF && r->whose == LP_WHOSE_OTHERS &&
+        !r->was_replayed;
 }
 
 /* Why a request without a session of this process gets none. */
@@ -270,7 +270,10 @@ static void on_modern(struct lp_server *server, struct lp_request *r)
     struct lp_envelope env = r->env; /* the request may end meanwhile */
     struct lp_message m = {
         .env = &env, .text = lp_buf_span(&r->in), .is_modern = true, .principal = r->principal};
-    on_messages(server, r, &m);
+    if (is_to_be_replayed(server, r)) /* its task is another owner's */
+        lp_respond_replay(server, r);
+    else
+        on_messages(server, r, &m);
 }
 
 static void on_judged(struct lp_server *server, struct lp_request *r)
@@ -308,14 +311,11 @@ static void on_post(struct lp_server *server, struct lp_request *r)
 
 /* --- heads --- */
 
-/* `id` has a null pointer when there is none. */
-static void take_session(
+/* Whose session or task it is. */
+static void take_id(
     struct lp_server *server, struct lp_request *r, const struct lp_head *head, struct lp_span id)
 {
     struct lp_span owner;
-    r->has_session_header = id.ptr != NULL;
-    if (!id.ptr)
-        return;
     r->whose = lp_session_id_judge(server->args.owner, id, &r->key, &owner);
     if (r->whose == LP_WHOSE_OTHERS) {
         memcpy(r->owner_room, owner.ptr, owner.len);
@@ -323,6 +323,24 @@ static void take_session(
     }
     r->was_replayed = lp_head_find(head, LP_FIELD_FLY_REPLAY_SRC, NULL) ||
         lp_head_find(head, LP_FIELD_FLY_REPLAY_FAILED, NULL);
+}
+
+/* `id` has a null pointer when there is none. */
+static void take_session(
+    struct lp_server *server, struct lp_request *r, const struct lp_head *head, struct lp_span id)
+{
+    r->has_session_header = id.ptr != NULL;
+    if (id.ptr)
+        take_id(server, r, head, id);
+}
+
+/* A task's name stands in the head so that it can be routed by (wire document 8.2). */
+static void take_task(struct lp_server *server, struct lp_request *r, const struct lp_head *head)
+{
+    struct lp_span method = lp_head_value(head, LP_FIELD_MCP_METHOD);
+    struct lp_span name = lp_head_value(head, LP_FIELD_MCP_NAME);
+    if (server->offer->has_tasks && lp_span_starts(method, LP_SPAN("tasks/")) && name.ptr)
+        take_id(server, r, head, name);
 }
 
 /* "<channel>-<event>", as channel.c writes them; anything else is no event of ours. */
@@ -455,7 +473,9 @@ static void take_head(struct lp_server *server, struct lp_request *r, const stru
     r->is_modern = server->args.eras != LP_ERAS_LEGACY && !r->is_old_sse &&
         lp_version_looks_modern(lp_head_value(head, LP_FIELD_MCP_PROTOCOL_VERSION));
     r->has_bad_version = !version_is_fine(head);
-    if (!lp_server_has_sessions(server) || r->is_modern)
+    if (r->is_modern)
+        take_task(server, r, head);
+    if (r->is_modern || !lp_server_has_sessions(server))
         return;
     if (!r->is_old_sse)
         id = lp_head_value(head, LP_FIELD_MCP_SESSION_ID);

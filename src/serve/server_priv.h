@@ -73,7 +73,7 @@ struct lp_request {
     bool takes_batch;     /* by its version header; sessions know better */
     bool is_modern;       /* by its version header; the body decides */
     bool has_bad_version; /* in its header, for a request of a session */
-    enum lp_whose whose;  /* of its session id */
+    enum lp_whose whose;  /* of its session id, or its task's name */
     struct lp_key key;    /* ours */
     struct lp_key principal;
     struct lp_span owner; /* another one's id, in `owner_room` */

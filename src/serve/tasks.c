@@ -3,8 +3,9 @@
  * A call that becomes a task answers its request with the task's name and goes on in its channel,
  * which nobody carries any more; what it says at its end is kept until the task's time is over. So
  * leaving the connection ends nothing, tasks/cancel does. A task lives in the memory of this
- * process (its name begins with the owner's id, where there is one) and is found by its principal
- * alone. A question waits in the task for tasks/update. */
+ * process and is found by its principal alone. Its name begins with the owner's id, where there is
+ * one, so a request that comes to another owner is replayed to this one (http.c). A question waits
+ * in the task for tasks/update. */
 #include "base/error.h"
 #include "base/time.h"
 #include "serve/inputs.h"

@@ -14,13 +14,19 @@ static bool whose(void *ctx, struct lp_span token, struct lp_key *ret)
     return true;
 }
 
-static struct client begin(struct world *w, struct lp_span owner)
+static struct client begin_as(struct world *w, struct lp_server_args args)
 {
     static char name[] = "blue";
     offer = conf_offer(name);
-    start_server(w, &offer, (struct lp_server_args){.owner = owner, .bearer = whose});
+    args.bearer = whose;
+    start_server(w, &offer, args);
     w->wall_ms = 1796000400123; /* 2026-11-30T01:00:00.123Z */
     return (struct client){.world = w};
+}
+
+static struct client begin(struct world *w, struct lp_span owner)
+{
+    return begin_as(w, (struct lp_server_args){.owner = owner});
 }
 
 static const char *call(struct client *c, const char *tool, const char *arguments)
@@ -164,6 +170,63 @@ static void only_its_principal_finds_a_task(void **state)
     finish(&w);
 }
 
+/* As for sessions ([S3]): once, for another owner's only, and decided by the head alone. */
+static void another_owners_task_is_replayed(void **state)
+{
+    (void)state;
+    static const char OTHERS[] = "m2.0f7b2a36-4c1d-4a7e-9a51-3f6f0c2d1e00";
+    static const char *const METHODS[] = {"tasks/get", "tasks/update", "tasks/cancel"};
+    struct world w;
+    struct client c = begin_as(
+        &w, (struct lp_server_args){.owner = LP_SPAN("m1"), .replay = LP_SERVER_REPLAY_PREFER});
+    for (size_t i = 0; i < sizeof METHODS / sizeof *METHODS; i++) {
+        const char *text = task_as(&c, METHODS[i], OTHERS, "\"inputResponses\":{},", NULL);
+        STATUS(text, "204");
+        HAS(text, "fly-replay: prefer_instance=m2;timeout=5s\r\n");
+        text = task_as(&c, METHODS[i], OTHERS, "\"inputResponses\":{},",
+            "fly-replay-src: instance=m3;state=x\r\n");
+        STATUS(text, "200");
+        HAS(text, "Unknown task");
+        LACKS(text, "m2.");
+    }
+    HAS(task_as(&c, "tasks/get", OTHERS, "", "fly-replay-failed: x\r\n"), "Unknown task");
+    static const char *const NOT_OTHERS[] = {
+        "m1.0f7b2a36-4c1d-4a7e-9a51-3f6f0c2d1e00", "m2;x=y.1", ".", "m2", "plain"};
+    for (size_t i = 0; i < sizeof NOT_OTHERS / sizeof *NOT_OTHERS; i++) {
+        const char *text = get(&c, NOT_OTHERS[i]);
+        HAS(text, "Unknown task");
+        LACKS(text, "fly-replay");
+    }
+    /* Head and body must still agree. */
+    const char *text = ask_modern(&c,
+        (struct modern){.method = "tasks/get",
+            .name = OTHERS,
+            .params = "\"taskId\":\"m3.1\",",
+            .capabilities = TAKES});
+    STATUS(text, "400");
+    HAS(text, "-32020");
+    LACKS(text, "fly-replay");
+    /* A name of something else is no task's. */
+    HAS(ask_modern(&c,
+            (struct modern){.method = "tools/call",
+                .name = "m2.tool",
+                .params = "\"name\":\"m2.tool\",",
+                .capabilities = TAKES}),
+        "-32602");
+    finish(&w);
+}
+
+static void without_an_owner_no_task_is_replayed(void **state)
+{
+    (void)state;
+    struct world w;
+    struct client c = begin_as(&w, (struct lp_server_args){.replay = LP_SERVER_REPLAY_PREFER});
+    const char *text = get(&c, "m2.0f7b2a36-4c1d-4a7e-9a51-3f6f0c2d1e00");
+    HAS(text, "Unknown task");
+    LACKS(text, "fly-replay");
+    finish(&w);
+}
+
 static void a_task_is_cancelled(void **state)
 {
     (void)state;
@@ -275,6 +338,8 @@ int main(void)
         cmocka_unit_test(errors_of_tools_and_of_calls_differ),
         cmocka_unit_test(who_does_not_take_tasks_gets_none),
         cmocka_unit_test(only_its_principal_finds_a_task),
+        cmocka_unit_test(another_owners_task_is_replayed),
+        cmocka_unit_test(without_an_owner_no_task_is_replayed),
         cmocka_unit_test(a_task_is_cancelled),
         cmocka_unit_test(questions_wait_in_the_task),
         cmocka_unit_test(a_call_asks_first_and_works_later),
