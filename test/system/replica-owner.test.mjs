@@ -6,7 +6,8 @@ import { suite, test } from 'node:test';
 import { send } from './lib/http.mjs';
 import { ask, assertNotHere, assertOwnerTable, METHODS, UUID } from './lib/owner-table.mjs';
 import { LIMPET, run, start } from './lib/proc.mjs';
-import { answerOf, assertLost, initialize, post, request, Session, SESSION } from './lib/rpc.mjs';
+import { answerOf, assertLost, initialize, modern, post, request, Session, SESSION, TAKES_TASKS }
+  from './lib/rpc.mjs';
 import { fly } from './lib/sidecars.mjs';
 
 const PLAIN_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
@@ -136,6 +137,39 @@ suite('twelve replicas behind random choice', { concurrency: false }, () => {
     assert.ok(edge.log.length > 1500, `${edge.log.length} replays`);
     assert.ok(edge.log.every(entry => entry.to === entry.id && entry.timeout === 5 && !entry.isLoop));
     assert.deepEqual(new Set(edge.log.map(entry => entry.method)), new Set(['POST', 'DELETE']));
+  });
+
+  test('tasks of 2026-07-28: made, asked for 20 of 20, answered and cancelled', async t => {
+    const edge = await fly(t, await machines(t, self => ['--owner', self, '--replay', 'fly']));
+    const ask = async (method, params) => {
+      const answer = await send(edge.url, modern(1, method, params, { meta: TAKES_TASKS }));
+      assert.equal(answer.status, 200, answer.text);
+      return answerOf(answer);
+    };
+    const begin = async (name, args) => {
+      const { result } = await ask('tools/call', { name, arguments: { ...args, task: true } });
+      assert.equal(result.resultType, 'task', JSON.stringify(result));
+      assert.match(result.taskId, /^m\d+\./);
+      return result.taskId;
+    };
+    const get = async taskId => (await ask('tasks/get', { taskId })).result;
+    const run = async () => {
+      const [working, asking] = [await begin('slow', { ms: 600_000 }), await begin('ask')];
+      for (let i = 0; i < 20; i++) assert.equal((await get(working)).status, 'working');
+      await ask('tasks/cancel', { taskId: working });
+      assert.equal((await get(working)).status, 'cancelled');
+      const [[key]] = Object.entries((await get(asking)).inputRequests);
+      await ask('tasks/update', { taskId: asking, inputResponses:
+        { [key]: { action: 'accept', content: { answer: 'blue' } } } });
+      const { status, result } = await get(asking);
+      assert.equal(status, 'completed');
+      assert.match(result.content[0].text, /blue/);
+    };
+    await Promise.all(Array.from({ length: 10 }, run));
+    assert.ok(edge.log.length > 150, `${edge.log.length} replays`);
+    assert.ok(edge.log.every(entry => entry.to === entry.id && !entry.isLoop));
+    const { error } = await ask('tasks/get', { taskId: `m1.${UUID}` });
+    assert.deepEqual(error, { code: -32602, message: 'Unknown task' });
   });
 
   test('--session stateless: tools/list as the first request, 20 of 20, no id anywhere', async t => {

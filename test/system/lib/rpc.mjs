@@ -26,11 +26,15 @@ export function modern(id, method, params = {}, { headers = {}, meta = {} } = {}
     'io.modelcontextprotocol/protocolVersion': MODERN,
     'io.modelcontextprotocol/clientCapabilities': {},
     'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1' }, ...meta } } };
-  const name = params.name ?? params.uri;
+  const name = params.name ?? params.uri ?? params.taskId;
   return { method: 'POST', body: JSON.stringify(body), headers: { ...POST_HEADERS,
     'mcp-protocol-version': MODERN, 'mcp-method': method, ...(name && { 'mcp-name': name }),
     ...headers } };
 }
+
+// What a client says in _meta that takes tasks, and can be asked.
+export const TAKES_TASKS = { 'io.modelcontextprotocol/clientCapabilities':
+  { elicitation: {}, extensions: { 'io.modelcontextprotocol/tasks': {} } } };
 
 export const post = (url, body, headers = {}) =>
   send(url, { method: 'POST', headers: { ...POST_HEADERS, ...headers }, body });
