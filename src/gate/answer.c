@@ -100,10 +100,13 @@ static int write_body(
         reply.detail = limit;
     }
     lp_buf_init(&data, ANSWER_MAX);
-    struct lp_span asked = version_to_echo(&x->env);
+    /* After a replica's answer it is the replica that knows sessions only, and the body is gone. */
+    bool is_theirs = x->answer != NULL;
+    struct lp_span asked =
+        is_theirs ? LP_SPAN("\"" LP_VERSION_MODERN "\"") : version_to_echo(&x->env);
     if (reason == LP_REASON_unknown_version &&
-        !lp_buf_printf(&data, "{\"supported\":" LP_VERSIONS_JSON ",\"requested\":%.*s}",
-            (int)asked.len, asked.ptr))
+        !lp_buf_printf(&data, "{\"supported\":%s,\"requested\":%.*s}",
+            is_theirs ? LP_VERSIONS_LEGACY_JSON : LP_VERSIONS_JSON, (int)asked.len, asked.ptr))
         reply.data = lp_buf_span(&data);
     int err = lp_reply_write(body, &reply);
     lp_buf_release(&data);

@@ -1,12 +1,14 @@
 /* The replica's side of an exchange: its answer is judged, rewritten and passed on.
  *
- * Most heads pass at once. Held back are only: an error that may mean a lost session, until its
- * body says so (requirements [G6]), and a 409 to a standalone stream, until the older stream has
- * yielded
+ * Most heads pass at once. Held back are only: an error that may mean a lost session, or that the
+ * server knows sessions only, until its body says so (requirements [G6]), and a 409 to a standalone
+ * stream, until the older stream has yielded
  * ([G10]). The upstream's session id never leaves here: a successful initialize gets a ticket. */
 #include "base/error.h"
 #include "gate/engine_priv.h"
 #include "mcp/dialect.h"
+#include "wire/json.h"
+#include "wire/member.h"
 
 enum { FIELDS_MAX = LP_HEAD_FIELDS_MAX - LP_FIELDS_ADDED_MAX };
 
@@ -307,8 +309,30 @@ static bool is_lost_status(const struct lp_conf_server *conf, uint16_t status)
     return false;
 }
 
+/* A modern request at a server which may know sessions only. */
+static bool may_be_of_sessions(const struct lp_exchange *x, uint16_t status)
+{
+    return status == 400 && x->verdict.kind == LP_VERDICT_ANY && x->era == LP_ERA_MODERN &&
+        lp_exchange_is_mcp(x);
+}
+
+/* In their words: a session, or its initialize, is missing (wire 15.3; cases MOD-01). */
+static bool asks_for_session(struct lp_span body)
+{
+    if (!lp_json_is_object(body))
+        return false;
+    struct lp_span error = lp_member(body, LP_SPAN("error"));
+    struct lp_span code = lp_member(error, LP_SPAN("code"));
+    struct lp_span message = lp_member(error, LP_SPAN("message"));
+    bool names_session = lp_span_search(message, LP_SPAN("ession")) < message.len;
+    return lp_span_eq(code, LP_SPAN("-32000")) ||
+        (lp_span_eq(code, LP_SPAN("-32600")) && names_session);
+}
+
 static bool must_be_judged(const struct lp_exchange *x, uint16_t status)
 {
+    if (may_be_of_sessions(x, status))
+        return true;
     if (x->verdict.kind != LP_VERDICT_FORWARD || x->is_made)
         return false;
     return is_lost_status(x->server->conf, status) || (status == 409 && x->is_standalone);
@@ -447,6 +471,11 @@ static void judge(struct lp_engine *e, struct lp_exchange *x)
         if (x->answer_done)
             lp_metadata_rewrite(x);
         pass_judged(e, x);
+    } else if (may_be_of_sessions(x, x->answer->status)) {
+        if (x->answer_done && asks_for_session(lp_buf_span(&x->held)))
+            lp_answer(e, x, LP_REASON_unknown_version, NULL);
+        else
+            pass_judged(e, x);
     } else if (lp_dialect_is_lost(
                    x->answer->status, lp_buf_span(&x->held), x->answer_done, extra, count)) {
         lp_home_ended(e, x->ticket.key, LP_END_LOST);

@@ -221,6 +221,28 @@ suite('AFF-11 the session id has a bound', () => {
 });
 
 suite('two eras', () => {
+  test('MOD-01 a modern client before a server with sessions is told the versions', async t => {
+    const replicas = await limpetReplicas(t, 2, ['--era', 'legacy']);
+    const own = await tiny(t); // says it as the TypeScript SDK does
+    const limpet = await gateway(t, { servers: [
+      { name: 'a', path: '/mcp', replicas: [own.url] },
+      { name: 'b', path: '/b', replicas: replicas.map(at => `http://${at}/mcp`) }] });
+    for (const asked of [modern('x', 'server/discover'), modern('y', 'tools/list')]) {
+      const error = assertRpcError(await send(limpet.url, asked),
+        { status: 400, code: -32022, id: JSON.parse(asked.body).id });
+      assert.ok(error.data.supported.includes('2025-11-25'));
+      assert.ok(!error.data.supported.includes('2026-07-28'));
+      assert.equal(error.data.requested, '2026-07-28');
+    }
+    assert.equal(own.initializes, 0);
+    // Then the legacy way of the same client works.
+    for (const url of [limpet.url, limpet.at('/b')]) {
+      const listed = await inspect(['--json', url, 'tools']);
+      assert.equal(listed.code, 0, listed.stderr);
+      assert.ok(listed.json.tools.length > 0);
+    }
+  });
+
   test('MOD-01 Last-Event-ID and a session id of a modern request reach nobody', async t => {
     const replica = await tiny(t, 'r', { mintsIds: false });
     const limpet = await gateway(t, { replicas: [replica.url] });

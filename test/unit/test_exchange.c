@@ -151,16 +151,53 @@ static void a_refused_preflight_is_passed_on(void **state)
     check_passes(w, "OPTIONS /mcp", "", "", "400 Bad Request");
 }
 
+static const char MODERN_FIELDS[] =
+    "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/list\r\n";
+static const char MODERN_BODY[] =
+    "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\",\"params\":{\"_meta\":{"
+    "\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\","
+    "\"io.modelcontextprotocol/clientInfo\":{\"name\":\"t\",\"version\":\"1\"},"
+    "\"io.modelcontextprotocol/clientCapabilities\":{}}}}";
+
 static void a_refused_modern_request_is_passed_on(void **state)
 {
     struct world *w = *state;
     accept_client(w, false, "192.0.2.7:1");
-    check_passes(w, "POST /mcp", "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/list\r\n",
-        "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\",\"params\":{\"_meta\":{"
-        "\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\","
-        "\"io.modelcontextprotocol/clientInfo\":{\"name\":\"t\",\"version\":\"1\"},"
-        "\"io.modelcontextprotocol/clientCapabilities\":{}}}}",
-        "400 Bad Request");
+    check_passes(w, "POST /mcp", MODERN_FIELDS, MODERN_BODY, "400 Bad Request");
+}
+
+/* MOD-01: who misses a session, or its initialize, knows sessions only. */
+static void a_server_with_sessions_is_told_of_to_a_modern_client(void **state)
+{
+    static const struct {
+        const char *body;
+        bool is_told;
+    } ROWS[] = {
+        {"{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32000,\"message\":\"m\"}}", true},
+        {"{\"error\":{\"message\":\"Missing session ID\",\"code\":-32600}}", true},
+        {"{\"error\":{\"message\":\"Invalid Request\",\"code\":-32600}}", false},
+        {"{\"error\":{\"code\":-32020,\"message\":\"session\"}}", false},
+        {"{\"error\":1}", false},
+        {"Bad Request: no session", false},
+        {"", false},
+    };
+    struct world *w = *state;
+    accept_client(w, false, "192.0.2.7:1");
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        request(w, "POST /mcp", MODERN_FIELDS, MODERN_BODY);
+        if (i == 0)
+            tell_kind(w, LP_EV_CONNECTED, REPLICA);
+        answer_with(w, "400 Bad Request", "", ROWS[i].body);
+        assert_true(has(w, CLIENT, "HTTP/1.1 400 "));
+        if (has(w, CLIENT, "-32022") != ROWS[i].is_told)
+            fail_msg("%s", ROWS[i].body);
+        if (ROWS[i].is_told)
+            assert_true(has(w, CLIENT,
+                "\"supported\":[\"2025-11-25\",\"2025-06-18\",\"2025-03-26\",\"2024-11-05\"],"
+                "\"requested\":\"2026-07-28\""));
+        else
+            assert_true(has(w, CLIENT, ROWS[i].body));
+    }
 }
 
 /* Who gives no ids does not miss one: the refusal means something else. */
@@ -478,6 +515,7 @@ int main(void)
         TEST(a_refused_initialize_is_passed_on),
         TEST(a_refused_preflight_is_passed_on),
         TEST(a_refused_modern_request_is_passed_on),
+        TEST(a_server_with_sessions_is_told_of_to_a_modern_client),
         TEST(a_server_without_ids_refuses_in_its_own_words),
         TEST(a_conflict_that_is_too_long_to_be_understood_is_passed_on),
         TEST(a_conflict_may_be_configured_to_mean_a_lost_session),
