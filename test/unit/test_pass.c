@@ -174,6 +174,67 @@ static void metadata_is_pinned_too(void **state)
     assert_int_equal(lp_engine_metrics(w->engine)->cells[LP_METRIC_PASSED], 0);
 }
 
+/* The longest path wins over all servers, and of equals the first server's; another server's MCP
+ * path is one too. */
+static void two_servers_have_their_own(void **state)
+{
+    static const struct lp_conf_pass first[] = {{{"/a", 2}, LP_PASS_ANY},
+        {{"/c/d", 4}, LP_PASS_ANY}},
+                                     second[] = {{{"/a", 2}, LP_PASS_ANY},
+                                         {{"/a/b", 4}, LP_PASS_ANY}, {{"/c", 2}, LP_PASS_PINNED},
+                                         {{"/", 1}, LP_PASS_ANY}};
+    static const struct {
+        const char *target, *host; /* NULL: refused */
+    } ROWS[] = {{"/a/x", "r.test:1"}, {"http://h/a?q", "r.test:1"}, {"/a/b/c", "r2.test:1"},
+        {"/c/d", "r.test:1"}, {"/c/e", "r2.test:1"}, {"/x", "r2.test:1"}, {"/B/", NULL},
+        {"/sse/", NULL}, {"/.well-known/oauth-protected-resource", "r2.test:1"},
+        {"/.well-known/oauth-protected-resource/b", "r2.test:1"}};
+    struct world *w = *state;
+    struct lp_conf_replica replica = w->replica;
+    struct lp_conf_server servers[2] = {w->server, w->server};
+    replica.name = LP_SPAN("r2");
+    replica.address.authority = LP_SPAN("r2.test:1");
+    servers[0].passes = first;
+    servers[0].pass_count = 2;
+    servers[1].name = LP_SPAN("b");
+    servers[1].path = LP_SPAN("/b");
+    servers[1].sse_path = servers[1].sse_upstream = LP_SPAN("");
+    servers[1].replicas = &replica;
+    servers[1].passes = second;
+    servers[1].pass_count = 4;
+    lp_engine_free(w->engine);
+    w->conf.servers = servers;
+    w->conf.server_count = 2;
+    struct lp_engine_args args = {.shell = &w->shell,
+        .count = 1,
+        .conf = &w->conf,
+        .keyring = &w->ring,
+        .mono_us = w->now_us,
+        .wall_ms = 1800000000000};
+    assert_int_equal(lp_engine_new(&args, &w->engine), LP_OK);
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        char text[256];
+        snprintf(text, sizeof text, "GET %s HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n",
+            ROWS[i].target);
+        w->written_len[CLIENT] = w->written_len[REPLICA] = 0;
+        uint32_t connects = w->connects;
+        accept_client(w, false, "192.0.2.7:1");
+        read_text(w, CLIENT, text);
+        if (w->connects > connects)
+            tell_kind(w, LP_EV_CONNECTED, REPLICA);
+        char line[64];
+        snprintf(line, sizeof line, "host: %s\r\n", ROWS[i].host ? ROWS[i].host : "");
+        if (ROWS[i].host ? !has(w, REPLICA, line) : !has(w, CLIENT, "HTTP/1.1 404 "))
+            fail_msg("%s", ROWS[i].target);
+        if (ROWS[i].host)
+            answer_with(w, "200 OK", "Connection: close\r\n", "1");
+    }
+    lp_engine_free(w->engine);
+    w->conf.server_count = 1;
+    w->conf.servers = &w->server;
+    assert_int_equal(lp_engine_new(&args, &w->engine), LP_OK); /* for the end of the test */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -185,6 +246,7 @@ int main(void)
         TEST(what_could_be_mcp_is_refused),
         TEST(a_pinned_get_stays),
         TEST(metadata_is_pinned_too),
+        TEST(two_servers_have_their_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
