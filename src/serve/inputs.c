@@ -346,6 +346,7 @@ static void give_answers(struct lp_job *call)
     else
         wake.result = lp_out_span(&in->result);
     call->is_asking = false;
+    lp_task_changed(call->server, lp_channel_get(call->server, call->channel));
     lp_job_wake(call, &wake);
 }
 
@@ -408,6 +409,8 @@ static void wait_in_task(struct lp_job *call)
     struct lp_server *server = call->server;
     if (lp_heap_set(&server->timers, &call->timer, server->now_us + call->inputs->timeout_us))
         lp_job_error(call, -32603, "out of memory");
+    else
+        lp_task_changed(server, lp_channel_get(server, call->channel));
 }
 
 void lp_inputs_go_on(struct lp_job *call)
@@ -450,6 +453,8 @@ void lp_inputs_update(struct lp_job *call, struct lp_span responses)
     else if (is_answered(in)) {
         lp_heap_cancel(&call->server->timers, &call->timer);
         give_answers(call);
+    } else {
+        lp_task_changed(call->server, lp_channel_get(call->server, call->channel));
     }
 }
 

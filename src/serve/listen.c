@@ -1,11 +1,11 @@
 /* subscriptions/listen (wire document 7.8): event streams that nobody answers, in the place of a
  * session's GET stream.
  *
- * What is granted is told first and never changes: kinds of lists that this server changes, and
- * addresses of resources that it has. Every message carries the id of the request. A stream has no
- * history: who reads too slowly loses the oldest events, who comes again asks for the lists anew.
- * When the server stops each gets its result, so that the end can be told from a broken connection
- * (cases LIF-05). */
+ * What is granted is told first and never changes: kinds of lists that this server changes,
+ * addresses of resources that it has, and names of the client's own tasks. Every message carries
+ * the id of the request. A stream has no history: who reads too slowly loses the oldest events, who
+ * comes again asks for the lists anew. When the server stops each gets its result, so that the end
+ * can be told from a broken connection (cases LIF-05). */
 #include "serve/server_priv.h"
 #include "serve/uris.h"
 #include "wire/member.h"
@@ -45,6 +45,7 @@ static bool is_offered(const struct lp_offer *offer, enum lp_list_kind kind)
 struct grant {
     struct lp_server *server;
     struct lp_listen *listen;
+    struct lp_key principal;
 };
 
 /* An address that is not known, or for which there is no room, is not granted. */
@@ -62,9 +63,19 @@ static void take_uri(void *ctx, struct lp_span token)
         (void)!lp_uris_add(&g->listen->uris, uri);
 }
 
-static void take_filter(struct lp_server *server, struct lp_listen *listen, struct lp_span filter)
+/* The same for a task, whose name is told to its own client only. */
+static void take_task(void *ctx, struct lp_span token)
 {
-    struct grant grant = {server, listen};
+    const struct grant *g = ctx;
+    const struct lp_task *task = lp_task_find(g->server, token, g->principal);
+    if (task)
+        (void)!lp_uris_add(&g->listen->tasks, lp_span(task->text, task->text_len));
+}
+
+static void take_filter(struct grant *grant, struct lp_span filter, struct lp_span params)
+{
+    struct lp_server *server = grant->server;
+    struct lp_listen *listen = grant->listen;
     for (uint32_t kind = 0; kind < LIST_COUNT; kind++) {
         struct lp_span wish = lp_member(filter, lp_span_str(LISTS[kind].filter));
         if (lp_span_eq(wish, LP_SPAN("true")) && is_offered(server->offer, kind))
@@ -72,7 +83,10 @@ static void take_filter(struct lp_server *server, struct lp_listen *listen, stru
     }
     struct lp_span uris = lp_member(filter, LP_SPAN("resourceSubscriptions"));
     if (server->offer->has_subscriptions && uris.len && uris.ptr[0] == '[')
-        lp_elements(uris, take_uri, &grant);
+        lp_elements(uris, take_uri, grant);
+    struct lp_span tasks = lp_member(filter, LP_SPAN("taskIds"));
+    if (server->offer->has_tasks && lp_task_is_taken(params) && tasks.len && tasks.ptr[0] == '[')
+        lp_elements(tasks, take_task, grant);
 }
 
 /* --- messages --- */
@@ -93,10 +107,10 @@ static void begin_message(struct lp_server *server, const char *method)
     lp_out_printf(&server->scratch, "{\"jsonrpc\":\"2.0\",\"method\":\"%s\",\"params\":{", method);
 }
 
-static void put_uris(struct lp_out *out, struct lp_span uris)
+static void put_set(struct lp_out *out, const char *name, struct lp_span uris)
 {
     const char *before = "";
-    lp_out_str(out, "\"resourceSubscriptions\":[");
+    lp_out_printf(out, "\"%s\":[", name);
     while (uris.len) {
         lp_out_str(out, before);
         lp_out_quote(out, lp_span_split(uris, '\0', &uris));
@@ -119,7 +133,12 @@ static void acknowledge(struct lp_server *server, const struct lp_listen *listen
     }
     if (listen->uris.len) {
         lp_out_str(out, before);
-        put_uris(out, lp_buf_span(&listen->uris));
+        put_set(out, "resourceSubscriptions", lp_buf_span(&listen->uris));
+        before = ",";
+    }
+    if (listen->tasks.len) {
+        lp_out_str(out, before);
+        put_set(out, "taskIds", lp_buf_span(&listen->tasks));
     }
     lp_out_str(out, "},");
     send_scratch(server, listen);
@@ -169,7 +188,8 @@ void lp_listen_begin(struct lp_server *server, const struct lp_message *m)
     listen->channel = ch->id;
     listen->message_id = m->env->id;
     lp_buf_init(&listen->uris, LP_SERVER_SUBSCRIPTIONS_BYTES);
-    take_filter(server, listen, filter);
+    lp_buf_init(&listen->tasks, LP_SERVER_SUBSCRIPTIONS_BYTES);
+    take_filter(&(struct grant){server, listen, m->principal}, filter, params);
     ch->listen = id;
     ch->open++;
     acknowledge(server, listen);
@@ -183,6 +203,7 @@ void lp_listen_forget(struct lp_server *server, lp_id id)
     if (!listen)
         return;
     lp_buf_release(&listen->uris);
+    lp_buf_release(&listen->tasks);
     lp_slab_free(&server->listens, id);
 }
 
@@ -218,6 +239,20 @@ void lp_listen_resource_updated(struct lp_server *server, struct lp_span uri)
         begin_message(server, "notifications/resources/updated");
         lp_out_str(&server->scratch, "\"uri\":");
         lp_out_quote(&server->scratch, uri);
+        lp_out_str(&server->scratch, ",");
+        send_scratch(server, l);
+    }
+}
+
+void lp_listen_task_changed(struct lp_server *server, const struct lp_task *task)
+{
+    uint32_t cursor = 0;
+    lp_id id;
+    for (struct lp_listen *l; (l = lp_slab_next(&server->listens, &cursor, &id));) {
+        if (!lp_uris_has(&l->tasks, lp_span(task->text, task->text_len)))
+            continue;
+        begin_message(server, "notifications/tasks");
+        lp_task_write(server, task, &server->scratch);
         lp_out_str(&server->scratch, ",");
         send_scratch(server, l);
     }

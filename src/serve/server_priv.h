@@ -190,6 +190,7 @@ struct lp_listen {
     struct lp_span message_id; /* raw token, in channel->in */
     uint32_t kinds;            /* of lists, bits: 1 << enum lp_list_kind */
     struct lp_buf uris;        /* see serve/uris.h */
+    struct lp_buf tasks;       /* their names, in the same form */
 };
 
 /* A call that goes on without its request; and then what it said. */
@@ -462,11 +463,22 @@ void lp_listen_forget(struct lp_server *server, lp_id id);
 void lp_listen_end_all(struct lp_server *server);
 void lp_listen_list_changed(struct lp_server *server, enum lp_list_kind kind);
 void lp_listen_resource_updated(struct lp_server *server, struct lp_span uri);
+/* A task has another status, or asks for something else. */
+void lp_listen_task_changed(struct lp_server *server, const struct lp_task *task);
 
 /* --- tasks.c --- */
 
 /* tasks/get, update and cancel; false: it is none of them, or they are not offered. */
 LP_MUST bool lp_task_message(struct lp_server *server, const struct lp_message *message);
+/* Whether its client declares in a request's params that it takes tasks. */
+bool lp_task_is_taken(struct lp_span params);
+/* The task that a JSON string names, for who asks; NULL: he has none of that name. */
+struct lp_task *lp_task_find(
+    struct lp_server *server, struct lp_span token, struct lp_key principal);
+/* The members of a whole task: with its result, error or questions, as its status has it. */
+void lp_task_write(const struct lp_server *server, const struct lp_task *task, struct lp_out *out);
+/* The channel's task, if there is one, asks or works again: who listens is told. */
+void lp_task_changed(struct lp_server *server, const struct lp_channel *channel);
 /* The call of the channel's task has ended; takes the channel's answer. */
 void lp_task_finish(struct lp_server *server, struct lp_channel *channel);
 /* Frees a task, and its call if it still works; all of them. */

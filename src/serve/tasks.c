@@ -114,9 +114,29 @@ static void put_member(struct lp_out *out, const char *name, struct lp_span valu
     lp_out_put(out, value);
 }
 
+void lp_task_write(const struct lp_server *server, const struct lp_task *task, struct lp_out *out)
+{
+    struct lp_span answer = lp_out_span(&task->answer);
+    struct lp_job *call = job_of(server, task);
+    put_task(server, task, out);
+    put_member(out, "result", lp_member(answer, LP_SPAN("result")));
+    put_member(out, "error", lp_member(answer, LP_SPAN("error")));
+    if (call && call->is_asking)
+        put_member(out, "inputRequests", lp_out_span(&call->inputs->asked));
+}
+
+void lp_task_changed(struct lp_server *server, const struct lp_channel *ch)
+{
+    struct lp_task *task = get_task(server, ch->task);
+    if (!task)
+        return;
+    task->changed_ms = server->wall_ms;
+    lp_listen_task_changed(server, task);
+}
+
 /* --- becoming one --- */
 
-static bool client_takes_tasks(struct lp_span params)
+bool lp_task_is_taken(struct lp_span params)
 {
     struct lp_span can = lp_modern_meta(params, "io.modelcontextprotocol/clientCapabilities");
     return lp_member(lp_member(can, LP_SPAN("extensions")), LP_SPAN(EXTENSION)).len > 0;
@@ -128,7 +148,7 @@ int lp_job_task(struct lp_job *call, uint32_t ttl_ms)
     struct lp_channel *ch = lp_channel_get(server, call->channel);
     struct lp_request *r = lp_request_get(server, ch->request);
     bool may = call->is_modern && server->offer->has_tasks && r && !ch->is_sse &&
-        ch->method == LP_RPC_TOOLS_CALL && client_takes_tasks(call->params);
+        ch->method == LP_RPC_TOOLS_CALL && lp_task_is_taken(call->params);
     if (!may)
         return LP_EUNSUPPORTED;
     LP_ASSERT(ttl_ms > 0);
@@ -167,6 +187,7 @@ void lp_task_finish(struct lp_server *server, struct lp_channel *ch)
             "the result is too large to be kept, or there is no memory for it");
     }
     server->task_bytes += task->answer.buf.len;
+    lp_listen_task_changed(server, task);
 }
 
 /* --- the three methods --- */
@@ -179,15 +200,9 @@ static void acknowledge(struct lp_server *server, const struct lp_message *m)
 static void tell(struct lp_server *server, const struct lp_message *m, const struct lp_task *task)
 {
     struct lp_out out;
-    struct lp_span answer = lp_out_span(&task->answer);
-    struct lp_job *call = job_of(server, task);
     lp_out_init(&out);
     lp_out_str(&out, "{");
-    put_task(server, task, &out);
-    put_member(&out, "result", lp_member(answer, LP_SPAN("result")));
-    put_member(&out, "error", lp_member(answer, LP_SPAN("error")));
-    if (call && call->is_asking)
-        put_member(&out, "inputRequests", lp_out_span(&call->inputs->asked));
+    lp_task_write(server, task, &out);
     lp_out_str(&out, "}");
     if (out.failed)
         lp_rpc_error(server, m->channel, m->env->id, -32603, "out of memory");
@@ -221,21 +236,23 @@ static void cancel(struct lp_server *server, const struct lp_message *m, struct 
         task->channel = 0;
         ch->task = 0;
         lp_channel_kill(server, ch);
+        lp_listen_task_changed(server, task);
     }
     acknowledge(server, m);
 }
 
-static struct lp_task *find_task(struct lp_server *server, const struct lp_message *m)
+struct lp_task *lp_task_find(
+    struct lp_server *server, struct lp_span token, struct lp_key principal)
 {
     char room[LP_SESSION_ID_MAX];
     size_t len;
     struct lp_key key;
     struct lp_span owner;
-    if (!m->env->task_id.len || lp_json_unescape(m->env->task_id, room, sizeof room, &len) ||
+    if (!token.len || token.ptr[0] != '"' || lp_json_unescape(token, room, sizeof room, &len) ||
         lp_session_id_judge(server->args.owner, lp_span(room, len), &key, &owner) != LP_WHOSE_OURS)
         return NULL;
     struct lp_task *task = get_task(server, lp_map_get(&server->task_keys, key));
-    return task && lp_key_eq(task->principal, m->principal) ? task : NULL;
+    return task && lp_key_eq(task->principal, principal) ? task : NULL;
 }
 
 bool lp_task_message(struct lp_server *server, const struct lp_message *m)
@@ -245,8 +262,8 @@ bool lp_task_message(struct lp_server *server, const struct lp_message *m)
         method == LP_RPC_TASKS_CANCEL;
     if (!is_one || !server->offer->has_tasks)
         return false;
-    struct lp_task *task = find_task(server, m);
-    if (!client_takes_tasks(lp_member(m->text, LP_SPAN("params"))))
+    struct lp_task *task = lp_task_find(server, m->env->task_id, m->principal);
+    if (!lp_task_is_taken(lp_member(m->text, LP_SPAN("params"))))
         lp_modern_lacks(server, m->channel, m->env->id, "{\"extensions\":{\"" EXTENSION "\":{}}}");
     else if (!task)
         lp_rpc_error(server, m->channel, m->env->id, INVALID_PARAMS, "Unknown task");

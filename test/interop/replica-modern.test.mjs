@@ -152,8 +152,20 @@ suite('limpet replica in 2026-07-28', () => {
     const ask = await begin('ask', { question: 'who?' });
     const [[key, question]] = Object.entries((await reached(ask, 'input_required')).inputRequests);
     assert.equal(question.params.message, 'who?');
+    const { taskId } = ask;
+    const stream = await openEvents(url, modern('l', 'subscriptions/listen',
+      { notifications: { taskIds: [taskId, slow.taskId, 'none'] } }, { meta }));
+    const granted = await stream.events.message(m => m.method.endsWith('/acknowledged'));
+    assert.deepEqual(granted.params.notifications, { taskIds: [taskId, slow.taskId] });
     await about('update', ask,
       { inputResponses: { [key]: { action: 'accept', content: { answer: 'me' } } } });
+    const told = await stream.events.message(m => m.params.status === 'completed');
+    stream.close();
+    assert.equal(told.method, 'notifications/tasks');
+    const { _meta, ...whole } = told.params;
+    assert.deepEqual(_meta, { 'io.modelcontextprotocol/subscriptionId': 'l' });
+    const { resultType, _meta: server, ...asked } = await about('get', ask);
+    assert.deepEqual(whole, asked);
     assert.equal(text((await reached(ask, 'completed')).result), 'me');
     const plain = await send(url, modern('p', 'tools/call', { name: 'slow',
       arguments: { ms: 1, steps: 1, task: true } }));

@@ -109,7 +109,7 @@ static void ask_session(struct story *s)
     }
 }
 
-/* What may be done with a task, and it is answered in between. */
+/* What may be done with a task, and it is answered in between; somebody listens. */
 static void use_task(struct story *s, lp_id conn)
 {
     static char params[512];
@@ -121,6 +121,8 @@ static void use_task(struct story *s, lp_id conn)
         return;
     struct lp_span token = lp_span_split(lp_span_from(text, at + 10), '"', &rest);
     snprintf(id, sizeof id, "%.*s", (int)token.len, token.ptr);
+    snprintf(params, sizeof params, "\"notifications\":{\"taskIds\":[\"%s\"]},", id);
+    say(s, "subscriptions/listen", "-", params);
     snprintf(params, sizeof params, "\"taskId\":\"%s\",", id);
     say(s, "tasks/get", id, params);
     snprintf(params, sizeof params,

@@ -310,6 +310,92 @@ static void a_call_asks_first_and_works_later(void **state)
     finish(&w);
 }
 
+static lp_id listen_for(struct client *c, const char *ids, const char *capabilities,
+    const char *head, const char **ret_text)
+{
+    char params[1024];
+    lp_id conn = dial(c->world);
+    snprintf(params, sizeof params,
+        "\"notifications\":{\"promptsListChanged\":true,\"taskIds\":%s},", ids);
+    *ret_text = ask_modern_on(c, conn,
+        (struct modern){.method = "subscriptions/listen",
+            .params = params,
+            .capabilities = capabilities,
+            .head = head,
+            .id = "\"L\""});
+    return conn;
+}
+
+#define LISTENED "\"_meta\":{\"" PREFIX "subscriptionId\":\"L\"}"
+
+static void who_listens_is_told_of_his_tasks(void **state)
+{
+    (void)state;
+    struct world w;
+    struct client c = begin(&w, LP_SPAN("m1"));
+    const char *text;
+    char id[128], ids[512], granted[512];
+    snprintf(id, sizeof id, "%s", id_in(call(&c, "multi_input", "{}")));
+    snprintf(
+        ids, sizeof ids, "[\"m1.0f7b2a36-4c1d-4a7e-9a51-3f6f0c2d1e00\",7,\"m2.1\",\"%s\"]", id);
+    snprintf(granted, sizeof granted,
+        "\"notifications\":{\"promptsListChanged\":true,\"taskIds\":[\"%s\"]}," LISTENED, id);
+    lp_id conn = listen_for(&c, ids, TAKES, NULL, &text);
+    HAS(text, granted);
+    /* Who asks for other things, for no list, or does not take tasks, or is another one. */
+    lp_id none = listen_for(&c, "[\"m1.x\"]", TAKES, NULL, &text);
+    LACKS(text, "taskIds");
+    (void)listen_for(&c, "{}", TAKES, NULL, &text);
+    LACKS(text, "taskIds");
+    (void)listen_for(&c, ids, NULL, NULL, &text);
+    LACKS(text, "taskIds");
+    (void)listen_for(&c, ids, TAKES, "Authorization: Bearer other\r\n", &text);
+    LACKS(text, "taskIds");
+    /* A part of the answers, the rest, the end. */
+    (void)task_as(&c, "tasks/update", id, "\"inputResponses\":{\"user_name\":" NAMED "},", NULL);
+    text = got(&w, conn);
+    HAS(text, "\"method\":\"notifications/tasks\",\"params\":{\"taskId\":\"m1.");
+    HAS(text, "\"status\":\"input_required\"");
+    HAS(text, "\"inputRequests\":{\"confirm\":{");
+    LACKS(text, "user_name");
+    LACKS(text, "resultType");
+    HAS(text, "}}," LISTENED "}}");
+    (void)task_as(&c, "tasks/update", id, "\"inputResponses\":{\"confirm\":{\"a\":1}},", NULL);
+    text = got(&w, conn);
+    HAS(text, "\"status\":\"working\"");
+    HAS(text, "\"status\":\"completed\"");
+    HAS(text, "\"result\":{");
+    assert_string_equal(got(&w, none), "");
+    finish(&w);
+}
+
+static void who_listens_is_told_of_other_ends(void **state)
+{
+    (void)state;
+    struct world w;
+    struct client c = begin(&w, LP_SPAN(""));
+    const char *text;
+    char slow[128], broken[128], ids[512];
+    snprintf(slow, sizeof slow, "%s", id_in(call(&c, "slow_compute", "{\"seconds\":3}")));
+    snprintf(broken, sizeof broken, "%s", id_in(call(&c, "protocol_error_job", "{}")));
+    snprintf(ids, sizeof ids, "[\"%s\",\"%s\",\"%s\"]", slow, broken, slow);
+    lp_id conn = listen_for(&c, ids, TAKES, NULL, &text);
+    HAS(text, slow);
+    HAS(text, broken);
+    (void)task_as(&c, "tasks/cancel", slow, "", NULL);
+    HAS(got(&w, conn), "\"status\":\"cancelled\"");
+    (void)task_as(&c, "tasks/cancel", slow, "", NULL);
+    assert_string_equal(got(&w, conn), "");
+    let_time_pass(&w, SECOND);
+    text = got(&w, conn);
+    HAS(text, "\"status\":\"failed\"");
+    HAS(text, "\"error\":{\"code\":-32603");
+    offer.has_tasks = false;
+    (void)listen_for(&c, ids, TAKES, NULL, &text);
+    LACKS(text, "taskIds");
+    finish(&w);
+}
+
 static void there_is_an_end_to_them(void **state)
 {
     (void)state;
@@ -343,6 +429,8 @@ int main(void)
         cmocka_unit_test(a_task_is_cancelled),
         cmocka_unit_test(questions_wait_in_the_task),
         cmocka_unit_test(a_call_asks_first_and_works_later),
+        cmocka_unit_test(who_listens_is_told_of_his_tasks),
+        cmocka_unit_test(who_listens_is_told_of_other_ends),
         cmocka_unit_test(there_is_an_end_to_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
