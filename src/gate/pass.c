@@ -46,10 +46,11 @@ static int next_byte(struct lp_span *rest)
     }
     int high = rest->len > 2 ? hex(rest->ptr[1]) : -1;
     int low = rest->len > 2 ? hex(rest->ptr[2]) : -1;
-    byte = high << 4 | low;
-    *rest = lp_span_from(*rest, rest->len > 2 ? 3 : rest->len);
-    bool is_odd = high < 0 || low < 0 || byte < ' ' || byte == 0x7F || byte == '/' ||
-        byte == '\\' || byte == '%';
+    if (high < 0 || low < 0)
+        return -1;
+    byte = 16 * high + low;
+    *rest = lp_span_from(*rest, 3);
+    bool is_odd = byte < ' ' || byte == 0x7F || byte == '/' || byte == '\\' || byte == '%';
     return is_odd ? -1 : byte;
 }
 
