@@ -248,7 +248,7 @@ struct lp_task *lp_task_find(
     size_t len;
     struct lp_key key;
     struct lp_span owner;
-    if (!token.len || token.ptr[0] != '"' || lp_json_unescape(token, room, sizeof room, &len) ||
+    if (!lp_span_starts(token, LP_SPAN("\"")) || lp_json_unescape(token, room, sizeof room, &len) ||
         lp_session_id_judge(server->args.owner, lp_span(room, len), &key, &owner) != LP_WHOSE_OURS)
         return NULL;
     struct lp_task *task = get_task(server, lp_map_get(&server->task_keys, key));

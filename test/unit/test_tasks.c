@@ -89,6 +89,10 @@ static void a_call_becomes_a_task(void **state)
     HAS(text, "\"resultType\":\"complete\",\"taskId\":");
     HAS(text, "\"status\":\"working\"");
     LACKS(text, "\"content\"");
+    /* It has asked nothing. */
+    HAS(task_as(&c, "tasks/update", id, "\"inputResponses\":{},", NULL),
+        "\"resultType\":\"complete\"}");
+    HAS(get(&c, id), "\"status\":\"working\"");
     let_time_pass(&w, 3 * SECOND);
     text = get(&c, id);
     HAS(text, "\"status\":\"completed\"");
