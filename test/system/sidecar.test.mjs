@@ -511,7 +511,8 @@ suite('what a sidecar tells', () => {
     assert.equal(json.owner, 'm1');
     assert.equal(json.ids, 'owner');
     assert.deepEqual(json.servers[0].replicas, [
-      { name: 'm1', state: 'up', sessions: 1, incarnation: 1 },
+      { name: 'm1', state: 'up', sessions: 1, incarnation: 1, lost_fresh: 0,
+        seems_balanced: false },
       { name: 'm2', state: 'up', peer: true }]);
     const { stdout } = await run(LIMPET, ['status', '--admin', admin]);
     assert.match(stdout, /\nOwner id {2}m1 \(readable ids\)\n/);
