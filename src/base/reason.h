@@ -57,6 +57,7 @@
     X(session_owner_gone, 1, 404, -32001, "the session's replica is gone")                         \
     X(session_lost, 1, 404, -32001, "the session's replica does not know the session")             \
     X(session_closed, 1, 404, -32001, "the session's stream was closed")                           \
+    X(task_unknown, 1, 200, -32602, "Unknown task")                                                \
     X(session_no_owner, 1, 404, -32001, "the session id does not begin with an owner's id")        \
     X(session_passed_on, 1, 404, -32001,                                                           \
         "the request was passed on once already, and the session is not here")                     \

@@ -17,6 +17,8 @@
  *   peers.c     what a sidecar does beside: owner ids, hop marks, requests for other owners
  *   discovery.c peers that are looked up: who there is, and when that is settled
  *   seal.c      the id of a new session
+ *   id.c        ids on the way in
+ *   task.c      names of tasks, in and out
  *   metadata.c  where to log in: well-known places, challenges, public names
  *   home.c      sessions by home, mail between engines
  *   losses.c    replicas that lose what they have just given out
@@ -57,6 +59,7 @@ enum {
     LP_SPARE_BYTES_MAX = 4096,
     LP_CHALLENGE_MAX = 512,
     LP_METADATA_MAX = 65536,                     /* of a document whose resource is rewritten */
+    LP_TASK_ANSWER_MAX = 4 << 20,                /* of what tells of a task */
     LP_ID_ECHO_MAX = 60000,                      /* a longer JSON-RPC id is not said back: null */
     LP_MAIL_TEXT_MAX = LP_JAR_SESSION_BYTES_MAX, /* the longest that a letter may carry */
 };
@@ -147,9 +150,12 @@ struct lp_exchange {
     struct lp_verdict verdict;
     enum lp_id_state id_state;
     bool id_is_sse;
-    bool is_stream_get;       /* GET that opens or resumes a stream */
-    bool is_standalone;       /* ... without Last-Event-ID */
-    bool is_pinned;           /* by a rule: all such requests go to one replica */
+    bool is_task;       /* about a task that is named: `id_state` and `ticket` are of its name */
+    bool sees_tasks;    /* its answer can name a task */
+    bool is_unwrapped;  /* the body has the name that the replica knows */
+    bool is_stream_get; /* GET that opens or resumes a stream */
+    bool is_standalone; /* ... without Last-Event-ID */
+    bool is_pinned;     /* by a rule: all such requests go to one replica */
     struct lp_span client_id; /* the session id as the client sent it */
     struct lp_ticket ticket;
     struct lp_span target; /* path and query at the replica, where the leg does not tell them */
@@ -178,7 +184,8 @@ struct lp_exchange {
     /* an event stream on its way to the client */
     bool is_sse;
     bool is_old_sse;
-    bool is_encoded; /* compressed, though we ask for none: its events cannot be seen */
+    bool is_encoded;   /* compressed, though we ask for none: its events cannot be seen */
+    bool reads_events; /* each is looked at */
     bool endpoint_done;
     bool has_session_stream; /* its home knows it as the session's standalone stream */
     uint8_t bom_seen;
@@ -522,6 +529,31 @@ void lp_discovery_looked(struct lp_engine *e, int error, struct lp_span text);
 /* Whether all peers are known as far as this session is concerned, whose owner is not among them.
  * If not, they are looked for. */
 bool lp_discovery_is_settled(struct lp_engine *e, struct lp_key session);
+
+/* id.c */
+/* Sets x->id_state, and x->ticket or x->owner. */
+void lp_id_open(
+    struct lp_engine *e, struct lp_exchange *x, enum lp_ticket_kind kind, struct lp_span text);
+/* Whether it has the form of what is minted here. */
+bool lp_id_may_be_ours(const struct lp_engine *e, struct lp_span text);
+
+/* task.c */
+/* The request has been judged: which task it is about, and whether its answer can name one. */
+void lp_task_read(struct lp_engine *e, struct lp_exchange *x);
+/* The held body gets the name that the replica knows. LP_ENOMEM. */
+LP_MUST int lp_task_unwrap(struct lp_exchange *x);
+/* Whether the answer is to be read for the name of a task; and whether as a whole, being JSON. */
+bool lp_task_is_awaited(const struct lp_exchange *x);
+bool lp_task_is_held(const struct lp_exchange *x, const struct lp_kept_head *from);
+/* How long an answer, or an event, may be that is read for it. */
+size_t lp_task_held_max(const struct lp_exchange *x);
+/* The message as the client gets it in *out, which the caller releases. LP_ENOT_FOUND: it names no
+ * task, and *out is not set; other errors as lp_task_reason takes them. */
+LP_MUST int lp_task_show(
+    struct lp_engine *e, struct lp_exchange *x, struct lp_span message, struct lp_buf *out);
+enum lp_reason lp_task_reason(int err);
+/* The same for the whole held answer. */
+enum lp_reason lp_task_rewrite(struct lp_engine *e, struct lp_exchange *x);
 
 /* seal.c */
 /* The id of a new session at the leg's replica, with x->cookies if they fit. The text is in the

@@ -60,8 +60,8 @@ void lp_exchange_drop_request(struct lp_engine *e, struct lp_exchange *x)
 {
     if (!x->body_done || lp_leg_is_sending(x))
         return;
-    struct lp_span *told[] = {
-        &x->record.peer, &x->record.http_method, &x->record.path, &x->record.trace_id, &x->env.id};
+    struct lp_span *told[] = {&x->record.peer, &x->record.http_method, &x->record.path,
+        &x->record.trace_id, &x->env.id, &x->env.task_id};
     enum { COUNT = sizeof told / sizeof *told };
     size_t bytes = 0;
     char *at;
@@ -224,7 +224,7 @@ void lp_exchange_await_body(struct lp_engine *e, struct lp_exchange *x)
  * not; and as long as the client has to send or to take something it is not the replica's turn. */
 static bool is_too_silent(struct lp_engine *e, struct lp_exchange *x)
 {
-    if (x->phase == LP_PHASE_JUDGING)
+    if (x->phase == LP_PHASE_JUDGING && !lp_task_is_awaited(x))
         return true;
     if (!x->body_done || x->down_blocked)
         x->turn_us = e->mono_us;

@@ -64,6 +64,8 @@ static bool is_replaced(const struct lp_exchange *x, enum lp_field_id id)
     case LP_FIELD_ORIGIN:
     case LP_FIELD_ACCEPT:
         return x->door != LP_DOOR_PASS;
+    case LP_FIELD_MCP_NAME:
+        return x->is_unwrapped;
     case LP_FIELD_HOST:
     case LP_FIELD_EXPECT:
     case LP_FIELD_CONTENT_LENGTH:
@@ -238,7 +240,8 @@ static void build_head(struct lp_engine *e, struct lp_exchange *x)
         (void)!lp_head_add(head, LP_FIELD_COOKIE, x->cookie);
     (void)!lp_head_add(head, LP_FIELD_VIA, lp_span(e->via, sizeof e->via - 1));
     if (x->verdict.kind == LP_VERDICT_FORWARD && !x->id_is_sse)
-        (void)!lp_head_add(head, LP_FIELD_MCP_SESSION_ID, x->ticket.upstream_id);
+        (void)!lp_head_add(
+            head, x->is_task ? LP_FIELD_MCP_NAME : LP_FIELD_MCP_SESSION_ID, x->ticket.upstream_id);
     if (x->verdict.kind == LP_VERDICT_FORWARD_PEER)
         lp_peer_add_fields(e, x, head);
     if (!x->is_made && !x->came_by_peer)
@@ -395,7 +398,7 @@ static void connect_failed(struct lp_engine *e, struct lp_exchange *x, int error
     if (!lp_fleet_is_silence(error) && !lp_fleet_is_refusal(error))
         lp_answer(e, x, LP_REASON_over_capacity, NULL);
     else if (is_bound(x) && lp_leg_replica(x)->state == LP_REPLICA_GONE)
-        lp_answer(e, x, LP_REASON_session_owner_gone, NULL);
+        lp_answer(e, x, x->is_task ? LP_REASON_task_unknown : LP_REASON_session_owner_gone, NULL);
     else if (is_bound(x) && lp_fleet_is_silence(error))
         lp_answer(e, x, LP_REASON_owner_in_doubt, NULL);
     else if (x->attempts < attempts_max(x))

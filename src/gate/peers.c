@@ -22,11 +22,14 @@ static struct lp_key key_of(const struct lp_engine *e, struct lp_span id)
 
 /* --- who has passed it on already --- */
 
+/* What a mark is good for: one session, or one task. */
 static struct lp_hop_claim claim_of(const struct lp_exchange *x, struct lp_span target)
 {
+    struct lp_span session = lp_kept_value(&x->request, LP_FIELD_MCP_SESSION_ID);
+    struct lp_span task = lp_kept_value(&x->request, LP_FIELD_MCP_NAME);
     return (struct lp_hop_claim){.method = x->request.method_name,
         .path = x->asked,
-        .session = lp_kept_value(&x->request, LP_FIELD_MCP_SESSION_ID),
+        .session = session.ptr ? session : task,
         .target = target};
 }
 
@@ -156,7 +159,7 @@ int lp_peer_mint(struct lp_engine *e, struct lp_exchange *x, enum lp_ticket_kind
         return LP_ENOT_FOUND;
     lp_buf_init(&id, LP_OWNER_TEXT_MAX);
     int err = is_plain ? lp_buf_append(&id, inner) : lp_owner_mint(e->conf->self, inner, &id);
-    if (!err && kind == LP_TICKET_HTTP)
+    if (!err && kind != LP_TICKET_SSE)
         x->ticket = (struct lp_ticket){.key = key_of(e, lp_buf_span(&id))};
     int keep_err = keep(x, &id, ret_text);
     return err ? err : keep_err;
@@ -170,7 +173,8 @@ void lp_peer_add_fields(struct lp_engine *e, struct lp_exchange *x, struct lp_he
     struct lp_hop_claim claim = claim_of(x, lp_leg_replica(x)->conf->name);
     lp_entropy_bytes(&e->entropy, nonce, sizeof nonce);
     struct lp_span mark = lp_hop_sign(e->keyring, &claim, e->wall_ms, nonce, e->mark);
-    if (claim.session.ptr)
-        (void)!lp_head_add(head, LP_FIELD_MCP_SESSION_ID, claim.session);
+    struct lp_span session = lp_kept_value(&x->request, LP_FIELD_MCP_SESSION_ID);
+    if (session.ptr)
+        (void)!lp_head_add(head, LP_FIELD_MCP_SESSION_ID, session);
     (void)!lp_head_add(head, LP_FIELD_LIMPET_HOP, mark);
 }

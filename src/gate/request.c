@@ -71,62 +71,6 @@ static bool is_json(struct lp_span content_type)
 
 /* --- the session id --- */
 
-static enum lp_id_state state_of_error(int err)
-{
-    switch (err) {
-    case LP_OK:
-        return LP_ID_GOOD;
-    case LP_EUNKNOWN_KEY:
-        return LP_ID_UNKNOWN_KEY;
-    case LP_EEXPIRED:
-        return LP_ID_EXPIRED;
-    default:
-        return LP_ID_FORGED;
-    }
-}
-
-/* A ticket that does not open here may be one of another entry: worth knowing for the log. */
-static bool opens_elsewhere(struct lp_engine *e, const struct lp_exchange *x,
-    struct lp_ticket_scope scope, struct lp_span text)
-{
-    enum { TRIES_MAX = 16 };
-    struct lp_ticket ticket;
-    for (uint32_t i = 0; i < e->conf->server_count && i < TRIES_MAX; i++) {
-        scope.server = e->conf->servers[i].name;
-        if (i != x->server->index &&
-            !lp_ticket_open(&(struct lp_ticket_context){e->keyring, &scope, e->wall_ms, UINT64_MAX},
-                text, e->room, &ticket))
-            return true;
-    }
-    return false;
-}
-
-static void open_id(
-    struct lp_engine *e, struct lp_exchange *x, enum lp_ticket_kind kind, struct lp_span text)
-{
-    if (lp_peer_read_id(e, x, kind, &text))
-        return;
-    struct lp_ticket_scope scope = {.kind = kind, .server = x->server->conf->name};
-    int err = lp_ticket_open(
-        &(struct lp_ticket_context){e->keyring, &scope, e->wall_ms, x->server->conf->ticket_age_ms},
-        text, e->room, &x->ticket);
-    x->id_state = state_of_error(err);
-    if (x->id_state == LP_ID_FORGED && opens_elsewhere(e, x, scope, text))
-        x->id_state = LP_ID_OTHER_SERVER;
-    if (err) {
-        lp_metrics_add(&e->metrics, LP_METRIC_TICKETS_REFUSED, 1);
-        return;
-    }
-    lp_metrics_add(&e->metrics, LP_METRIC_TICKETS_OPENED, 1);
-    if (lp_arena_dup(&x->arena, x->ticket.upstream_id, &x->ticket.upstream_id))
-        x->id_state = LP_ID_FORGED;
-    if (!x->server->conf->cookie_jar)
-        x->ticket.cookies = lp_span(NULL, 0);
-    else if (lp_arena_dup(&x->arena, x->ticket.cookies, &x->ticket.cookies))
-        x->id_state = LP_ID_FORGED;
-    x->record.session = x->ticket.key.lo;
-}
-
 /* A query whose token could not be read must not pass as one without. */
 static enum lp_reason reason_of_token(int err)
 {
@@ -148,7 +92,7 @@ static enum lp_reason open_token(
     struct lp_buf target;
     enum lp_reason reason = LP_REASON_none;
     x->id_is_sse = true;
-    open_id(e, x, LP_TICKET_SSE, token);
+    lp_id_open(e, x, LP_TICKET_SSE, token);
     if (x->id_state != LP_ID_GOOD || x->owner.len)
         return reason;
     lp_buf_init(&target, 16384);
@@ -188,7 +132,7 @@ static enum lp_reason read_id(struct lp_engine *e, struct lp_exchange *x)
     }
     x->client_id = lp_kept_value(&x->request, LP_FIELD_MCP_SESSION_ID);
     if (x->client_id.ptr)
-        open_id(e, x, LP_TICKET_HTTP, x->client_id);
+        lp_id_open(e, x, LP_TICKET_HTTP, x->client_id);
     return LP_REASON_none;
 }
 
@@ -275,6 +219,7 @@ static struct lp_route_facts facts_of(struct lp_engine *e, const struct lp_excha
         .id = x->id_state,
         .stream_closed = x->id_is_sse && lp_home_is_closed(e, x->ticket.key),
         .is_listen = x->env.method == LP_RPC_LISTEN,
+        .is_task = x->is_task,
         .was_passed = x->was_passed,
         .is_too_large = lp_peer_is_too_large(x),
     };
@@ -499,6 +444,10 @@ static void carry_out(struct lp_engine *e, struct lp_exchange *x)
         lp_answer(e, x, x->verdict.reason, detail_of(x));
         return;
     case LP_VERDICT_FORWARD:
+        if (x->is_task && lp_task_unwrap(x)) {
+            lp_answer(e, x, LP_REASON_out_of_memory, NULL);
+            return;
+        }
         if (!lp_cookies_load(e, x))
             return;
         lp_home_used(e, x->ticket.key);
@@ -556,6 +505,7 @@ static void decide(struct lp_engine *e, struct lp_exchange *x)
         lp_answer(e, x, LP_REASON_out_of_memory, NULL);
         return;
     }
+    lp_task_read(e, x);
     lp_request_route(e, x);
 }
 

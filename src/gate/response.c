@@ -333,7 +333,7 @@ static bool must_be_judged(const struct lp_exchange *x, uint16_t status)
 {
     if (may_be_of_sessions(x, status))
         return true;
-    if (x->verdict.kind != LP_VERDICT_FORWARD || x->is_made)
+    if (x->verdict.kind != LP_VERDICT_FORWARD || x->is_made || x->is_task)
         return false;
     return is_lost_status(x->server->conf, status) || (status == 409 && x->is_standalone);
 }
@@ -352,6 +352,8 @@ static void begin_judging(struct lp_engine *e, struct lp_exchange *x, const stru
     x->answer = lp_arena_alloc(&x->arena, sizeof *x->answer);
     if (x->door == LP_DOOR_METADATA)
         x->held.max = LP_METADATA_MAX;
+    else if (lp_task_is_awaited(x))
+        x->held.max = lp_task_held_max(x);
     if (!x->answer || lp_head_keep(x, head, x->answer))
         lp_answer(e, x, LP_REASON_out_of_memory, NULL);
 }
@@ -372,6 +374,10 @@ void lp_response_head(struct lp_engine *e, struct lp_exchange *x, const struct l
         return;
     if (must_be_judged(x, head->status) || lp_metadata_is_held(x, head->status)) {
         lp_engine_arm(e, &x->timer, e->mono_us + x->server->conf->sse_post_ms * 1000);
+        begin_judging(e, x, head);
+        return;
+    }
+    if (lp_task_is_held(x, &from) && !is_encoded(&from)) {
         begin_judging(e, x, head);
         return;
     }
@@ -457,6 +463,18 @@ static void pass_judged(struct lp_engine *e, struct lp_exchange *x)
         finish(e, x, true);
 }
 
+/* One that is too long passes as it is: what made a task is short. */
+static void show_task(struct lp_engine *e, struct lp_exchange *x)
+{
+    enum lp_reason reason = LP_REASON_none;
+    if (x->answer_done)
+        reason = lp_task_rewrite(e, x);
+    if (reason)
+        lp_answer(e, x, reason, NULL);
+    else
+        pass_judged(e, x);
+}
+
 static void judge(struct lp_engine *e, struct lp_exchange *x)
 {
     const struct lp_conf_server *conf = x->server->conf;
@@ -471,6 +489,8 @@ static void judge(struct lp_engine *e, struct lp_exchange *x)
         if (x->answer_done)
             lp_metadata_rewrite(x);
         pass_judged(e, x);
+    } else if (lp_task_is_awaited(x)) {
+        show_task(e, x);
     } else if (may_be_of_sessions(x, x->answer->status)) {
         if (x->answer_done && asks_for_session(lp_buf_span(&x->held)))
             lp_answer(e, x, LP_REASON_unknown_version, NULL);

@@ -22,7 +22,7 @@ static struct lp_verdict lost(
 {
     if (view->challenges && !facts->has_credential)
         return answer(LP_REASON_challenged);
-    return answer(reason);
+    return answer(facts->is_task ? LP_REASON_task_unknown : reason);
 }
 
 static enum lp_reason reason_of_id(enum lp_id_state id)
@@ -125,7 +125,7 @@ static struct lp_verdict judge(const struct lp_route_facts *facts, const struct 
         return to_message_address(facts, view);
     if (facts->method == LP_METHOD_POST && facts->door == LP_DOOR_MCP) {
         if (facts->era == LP_ERA_MODERN)
-            return go(LP_VERDICT_ANY, view);
+            return facts->is_task ? to_owner(facts, view) : go(LP_VERDICT_ANY, view);
         if (facts->is_initialize)
             return go(LP_VERDICT_NEW_SESSION, view);
     }

@@ -41,6 +41,7 @@ struct lp_route_facts {
     enum lp_id_state id;
     bool stream_closed; /* old SSE: its stream was seen to close */
     bool is_listen;     /* subscriptions/listen: a stream without end */
+    bool is_task;       /* modern: about a task, whose name is the id */
     bool was_passed;    /* a peer, or the platform, has passed it on once already */
     bool is_too_large;  /* the body is, or may be, more than a platform replays */
 };

@@ -1,6 +1,6 @@
-/* The id of a new session: a ticket, unless this is a sidecar that mints readable ones; what goes
- * into a ticket, and whether the cookies of its first answer have
- * room there (requirements [G3]). */
+/* The id of a new session, the name of a new task: a ticket, unless this is a sidecar that mints
+ * readable ones; what goes into a ticket, and whether the cookies of its first answer have room
+ * there (requirements [G3]). */
 #include "base/error.h"
 #include "gate/engine_priv.h"
 
@@ -46,6 +46,6 @@ int lp_seal(struct lp_engine *e, struct lp_exchange *x, enum lp_ticket_kind kind
     struct lp_span upstream_id, struct lp_span *ret_text)
 {
     int err =
-        kind == LP_TICKET_HTTP ? lp_peer_mint(e, x, kind, upstream_id, ret_text) : LP_ENOT_FOUND;
+        kind == LP_TICKET_SSE ? LP_ENOT_FOUND : lp_peer_mint(e, x, kind, upstream_id, ret_text);
     return err == LP_ENOT_FOUND ? seal_ticket(e, x, kind, upstream_id, ret_text) : err;
 }

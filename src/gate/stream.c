@@ -1,6 +1,6 @@
 /* Event streams on their way to the client (requirements [G4], [G10]): nothing is held back and
- * nothing is changed, but comments are put between events, and the endpoint event of old SSE is
- * rewritten.
+ * nothing is changed, but comments are put between events, and two events are rewritten: the
+ * endpoint of old SSE, and the answer that names a task.
  *
  * Invariant: what is put in goes where x->border says that an event has ended, never inside one. */
 #include <stdlib.h>
@@ -35,11 +35,24 @@ static uint64_t every_us(const struct lp_exchange *x)
 
 static void start_events(struct lp_exchange *x)
 {
+    size_t held_max = x->is_old_sse ? LP_SSE_HOLD_MAX : lp_task_held_max(x);
     x->sse = malloc(sizeof *x->sse);
     if (x->sse)
-        lp_sse_init(x->sse, OLD_SSE_EVENT_MAX);
+        lp_sse_init(x->sse, x->is_old_sse ? OLD_SSE_EVENT_MAX : held_max);
     lp_buf_release(&x->held);
-    lp_buf_init(&x->held, LP_SSE_HOLD_MAX);
+    lp_buf_init(&x->held, held_max);
+}
+
+/* An event longer than any that would be rewritten: they flow on unseen from here. */
+static bool stop_events(struct lp_engine *e, struct lp_exchange *x, struct lp_span bytes)
+{
+    lp_sse_release(x->sse);
+    free(x->sse);
+    x->sse = NULL;
+    x->reads_events = false;
+    send(e, x, lp_buf_span(&x->held));
+    lp_buf_release(&x->held);
+    return send(e, x, bytes);
 }
 
 void lp_stream_begin(struct lp_engine *e, struct lp_exchange *x)
@@ -47,9 +60,10 @@ void lp_stream_begin(struct lp_engine *e, struct lp_exchange *x)
     lp_metrics_add(&e->metrics, LP_METRIC_STREAMS_OPEN, 1);
     lp_sse_border_init(&x->border);
     x->last_event_us = e->mono_us;
-    if (x->is_old_sse)
-        start_events(x); /* which needs the Host that was asked for */
-    else
+    x->reads_events = x->is_old_sse || (lp_task_is_awaited(x) && !x->is_encoded);
+    if (x->reads_events)
+        start_events(x);
+    if (!x->is_old_sse) /* which needs the Host that was asked for */
         lp_exchange_drop_request(e, x);
     if (every_us(x)) {
         put_comment(e, x);
@@ -84,7 +98,7 @@ void lp_stream_comment(struct lp_engine *e, struct lp_exchange *x)
 static void fail(
     struct lp_engine *e, struct lp_exchange *x, enum lp_reason reason, const char *detail)
 {
-    lp_engine_say(e, LP_LOG_WARN, "old-SSE stream of replica %.*s was ended: %s",
+    lp_engine_say(e, LP_LOG_WARN, "event stream of replica %.*s was ended: %s",
         (int)x->record.replica.len, x->record.replica.ptr,
         detail ? detail : lp_reason_info(reason)->sentence);
     lp_answer(e, x, reason, detail);
@@ -174,14 +188,14 @@ static bool rewrite_endpoint(
     return goes_on;
 }
 
-/* Bytes of an event that is not complete yet are held: it might be an endpoint event. A later one
- * that is too long for that flows on. */
+/* Bytes of an event that is not complete yet are held: it might be one to rewrite. One that is too
+ * long for that flows on, unless the endpoint is still to come. */
 static bool hold_event(struct lp_engine *e, struct lp_exchange *x, struct lp_span bytes)
 {
-    bool is_short = x->sse->raw_bytes <= LP_SSE_HOLD_MAX;
+    bool is_short = x->sse->raw_bytes <= x->held.max;
     if (is_short && !lp_buf_append(&x->held, bytes))
         return true;
-    if (is_short || !x->endpoint_done) {
+    if (is_short || (x->is_old_sse && !x->endpoint_done)) {
         fail_endpoint(e, x, is_short ? LP_ENOMEM : LP_ETOO_LONG);
         return false;
     }
@@ -190,9 +204,48 @@ static bool hold_event(struct lp_engine *e, struct lp_exchange *x, struct lp_spa
     return send(e, x, bytes);
 }
 
+/* The event, saying `message`. */
+static bool send_answer(struct lp_engine *e, struct lp_exchange *x,
+    const struct lp_sse_event *event, struct lp_span message)
+{
+    struct lp_buf out;
+    bool goes_on = false;
+    lp_buf_init(&out, 2 * message.len + x->held.max);
+    int err = lp_sse_write(&out, event->type, event->has_id ? event->id : LP_SPAN(""), message);
+    if (err)
+        fail(e, x, LP_REASON_out_of_memory, NULL);
+    else
+        goes_on = send(e, x, lp_buf_span(&out));
+    lp_buf_release(&out);
+    return goes_on;
+}
+
+/* The answer of a call that has become a task, or of tasks/get; part of a longer one may be out. */
+static bool pass_answer(struct lp_engine *e, struct lp_exchange *x,
+    const struct lp_sse_event *event, struct lp_span bytes)
+{
+    struct lp_buf message;
+    bool is_whole = event->raw_bytes <= x->held.max;
+    int err = is_whole ? lp_task_show(e, x, event->data, &message) : LP_ENOT_FOUND;
+    bool goes_on = false;
+    if (err == LP_ENOT_FOUND) {
+        send(e, x, lp_buf_span(&x->held));
+        goes_on = send(e, x, bytes);
+    } else if (err) {
+        fail(e, x, lp_task_reason(err), NULL);
+    } else {
+        goes_on = send_answer(e, x, event, lp_buf_span(&message));
+        lp_buf_release(&message);
+    }
+    lp_buf_release(&x->held);
+    return goes_on;
+}
+
 static bool pass_event(struct lp_engine *e, struct lp_exchange *x, const struct lp_sse_event *event,
     struct lp_span bytes)
 {
+    if (!x->is_old_sse)
+        return pass_answer(e, x, event, bytes);
     bool is_endpoint = lp_span_eq(event->type, LP_SPAN("endpoint"));
     bool goes_on = true;
     if (is_endpoint && !x->endpoint_done)
@@ -205,13 +258,15 @@ static bool pass_event(struct lp_engine *e, struct lp_exchange *x, const struct 
     return goes_on;
 }
 
-static bool pass_old_sse(struct lp_engine *e, struct lp_exchange *x, struct lp_span bytes)
+static bool pass_events(struct lp_engine *e, struct lp_exchange *x, struct lp_span bytes)
 {
     bool goes_on = true;
     while (bytes.len && x->phase != LP_PHASE_OVER) {
         struct lp_sse_event event;
         bool ready = false;
         ptrdiff_t n = lp_sse_feed(x->sse, bytes, &event, &ready);
+        if (n == LP_ETOO_LONG && !x->is_old_sse)
+            return stop_events(e, x, bytes);
         if (n < 0) {
             fail(e, x, LP_REASON_upstream_garbled, NULL);
             return false;
@@ -243,12 +298,12 @@ bool lp_stream_pass(struct lp_engine *e, struct lp_exchange *x, struct lp_span b
 {
     if (x->bom_seen < 3)
         bytes = drop_bom(x, bytes);
-    if (x->is_old_sse && !x->sse) { /* unread, an endpoint event would go out as it is */
+    if (x->reads_events && !x->sse) { /* unread, it would go out as it is */
         fail(e, x, LP_REASON_out_of_memory, NULL);
         return false;
     }
     if (x->sse)
-        return pass_old_sse(e, x, bytes);
+        return pass_events(e, x, bytes);
     return send(e, x, bytes);
 }
 

@@ -21,13 +21,10 @@ const REVISIONS = {
 
 // What one replica tells those who listen at another one is not told: a SHOULD, and a warning.
 const NOT_ACROSS = /list-changed-on-subscription/;
-// A task is known where it runs, and the gateway does not route by it.
-const isOfTasks = scenario => scenario.startsWith('tasks-');
 
 const failing = summary => Object.entries(summary)
   .filter(([, [, failed]]) => failed > 0).map(([name]) => name).sort();
 const comparable = checks => Object.fromEntries(Object.entries(checks)
-  .filter(([scenario]) => !isOfTasks(scenario))
   .map(([scenario, list]) => [scenario, list.filter(check => !NOT_ACROSS.test(check))]));
 
 async function three(t) {
@@ -49,7 +46,7 @@ suite('conformance by revision', { concurrency: false }, () => {
       assert.deepEqual(failing(direct.summary), [], direct.text);
       const limpet = await gateway(t, { replicas: urls(replicas) });
       const through = await scoreOf(t, CLI, limpet.port, args);
-      assert.deepEqual(failing(through.summary).filter(name => !isOfTasks(name)), [], through.text);
+      assert.deepEqual(failing(through.summary), [], through.text);
       assert.deepEqual(comparable(through.checks), comparable(direct.checks));
     });
 

@@ -225,6 +225,59 @@ static void the_unsettled_is_not_lost(void **state)
     }
 }
 
+/* About a task one goes where its name says, as with a session; what is lost is an unknown task
+ * ([E2]). */
+static void a_task_goes_to_its_owner(void **state)
+{
+    static const struct {
+        enum lp_id_state id;
+        bool is_known, is_other, was_passed, replays, is_unsettled, is_unreachable, challenges;
+        enum lp_replica_state owner;
+        enum lp_verdict_kind kind;
+        enum lp_reason reason;
+    } ROWS[] = {
+        {LP_ID_GOOD, 1, 0, 0, 0, 0, 0, 0, LP_REPLICA_UP, LP_VERDICT_FORWARD, LP_REASON_none},
+        {LP_ID_GOOD, 1, 0, 0, 0, 0, 0, 1, LP_REPLICA_DRAINING, LP_VERDICT_FORWARD, LP_REASON_none},
+        {LP_ID_GOOD, 1, 0, 0, 0, 0, 1, 0, LP_REPLICA_DOUBT, LP_VERDICT_ANSWER,
+            LP_REASON_owner_in_doubt},
+        {LP_ID_GOOD, 1, 0, 0, 0, 0, 0, 0, LP_REPLICA_GONE, LP_VERDICT_ANSWER,
+            LP_REASON_task_unknown},
+        {LP_ID_GOOD, 0, 0, 0, 0, 0, 0, 0, LP_REPLICA_UP, LP_VERDICT_ANSWER, LP_REASON_task_unknown},
+        {LP_ID_FORGED, 0, 0, 0, 0, 0, 0, 0, LP_REPLICA_UP, LP_VERDICT_ANSWER,
+            LP_REASON_task_unknown},
+        {LP_ID_EXPIRED, 0, 0, 0, 0, 0, 0, 0, LP_REPLICA_UP, LP_VERDICT_ANSWER,
+            LP_REASON_task_unknown},
+        {LP_ID_NO_OWNER, 0, 0, 0, 0, 0, 0, 0, LP_REPLICA_UP, LP_VERDICT_ANSWER,
+            LP_REASON_task_unknown},
+        {LP_ID_FORGED, 0, 0, 0, 0, 0, 0, 1, LP_REPLICA_UP, LP_VERDICT_ANSWER, LP_REASON_challenged},
+        {LP_ID_GOOD, 1, 1, 0, 0, 0, 0, 0, LP_REPLICA_UP, LP_VERDICT_FORWARD_PEER, LP_REASON_none},
+        {LP_ID_GOOD, 1, 1, 1, 0, 0, 0, 0, LP_REPLICA_UP, LP_VERDICT_ANSWER, LP_REASON_task_unknown},
+        {LP_ID_GOOD, 0, 1, 0, 1, 0, 0, 0, LP_REPLICA_UP, LP_VERDICT_REPLAY, LP_REASON_none},
+        {LP_ID_GOOD, 0, 1, 0, 0, 1, 0, 0, LP_REPLICA_UP, LP_VERDICT_ANSWER,
+            LP_REASON_peers_unsettled},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof ROWS / sizeof ROWS[0]; i++) {
+        struct lp_route_facts facts = {.method = LP_METHOD_POST,
+            .door = LP_DOOR_MCP,
+            .era = LP_ERA_MODERN,
+            .is_task = true,
+            .id = ROWS[i].id,
+            .was_passed = ROWS[i].was_passed};
+        struct lp_route_view view = {.any_up = true,
+            .owner_known = ROWS[i].is_known,
+            .owner_is_other = ROWS[i].is_other,
+            .owner_state = ROWS[i].owner,
+            .owner_unreachable = ROWS[i].is_unreachable,
+            .unsettled = ROWS[i].is_unsettled,
+            .replays = ROWS[i].replays,
+            .challenges = ROWS[i].challenges};
+        struct lp_verdict verdict = lp_route(&facts, &view);
+        if (verdict.kind != ROWS[i].kind || verdict.reason != ROWS[i].reason)
+            fail_msg("row %zu: %s", i, lp_reason_info(verdict.reason)->name);
+    }
+}
+
 /* The same where the ticket's owner cannot even be named. */
 static void an_unsettled_ticket_is_not_lost(void **state)
 {
@@ -261,6 +314,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_stop_refuses_what_lasts),
         cmocka_unit_test(the_unsettled_is_not_lost),
         cmocka_unit_test(an_unsettled_ticket_is_not_lost),
+        cmocka_unit_test(a_task_goes_to_its_owner),
         cmocka_unit_test(verdicts_have_names),
     };
     if (argc > 1 && strcmp(argv[1], "--table") == 0) {
