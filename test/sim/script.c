@@ -559,6 +559,10 @@ static const struct wrong WRONGS[] = {
     {400, "POST", "/other", "application/json", MODERN_HEAD,
         "{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"tools/call\",\"params\":{\"name\":\"a\"}}"},
     {415, "POST", "/mcp", "text/html", NULL, "{\"jsonrpc\":"},
+    {200, "POST", "/mcp", "application/json",
+        "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tasks/get\r\nMcp-Name: lp1_x\r\n",
+        "{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"tasks/get\",\"params\":{\"taskId\":"
+        "\"lp1_x\"," MODERN_META ",\"io.modelcontextprotocol/clientCapabilities\":{}}}}"},
 };
 
 enum { WRONG_COUNT = sizeof WRONGS / sizeof *WRONGS };
