@@ -249,7 +249,7 @@ static void what_is_long_passes(void **state)
         answer_in_pieces(w, "application/json", body, i ? 1000 : sizeof body);
         assert_true(has(w, CLIENT, body));
     }
-    static char events[sizeof body];
+    static char events[sizeof body + 1024];
     snprintf(events, sizeof events, "data: %s\n\ndata: " BEGUN_OWN "\n\n", body);
     for (int i = 0; i < 2; i++) {
         call(w, CALL(TAKES));
