@@ -52,8 +52,9 @@ int lp_seat_make_loop(struct limpet_server *server, bool dials_tls)
     if (!err)
         server->loop =
             lp_loop_new(&(struct lp_loop_args){.conn_max = CONN_MAX, .trust = server->trust});
-    if (!server->loop)
-        return LIMPET_ENOMEM;
+    if (!server->loop) /* which of the two was missing is not told */
+        return lp_seat_fail(
+            server, LIMPET_ENOMEM, LP_SPAN("out of memory or of open files (ulimit -n)"));
     lp_loop_attach(server->loop, server, on_event);
     lp_loops_join(&server->loop, 1);
     return LIMPET_OK;
