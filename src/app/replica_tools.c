@@ -89,7 +89,9 @@ static void write_count(struct limpet_call *call, uint64_t revision, uint64_t co
     limpet_call_set_data(call, (void *)(uintptr_t)count); // NOLINT: a number
     int err = limpet_call_state_set(call, revision, limpet_bytes(text, (size_t)n));
     if (err == LIMPET_EUNSUPPORTED)
-        refuse(call, "there is no session here, so nothing is counted");
+        refuse(call,
+            "there is no session here, so nothing is counted; limpet inspect opens one with --era "
+            "legacy");
     else if (err)
         fail(call, "too much waits for the session's state; call again");
 }

@@ -50,6 +50,7 @@ static int make_client(struct lp_bridge *b)
         .capabilities = b->capabilities,
         .client_info = b->client_info,
         .version = b->offered,
+        .prefers_legacy = true, /* as its host speaks */
         .ops = &CLIENT_OPS,
         .ctx = b};
     return lp_client_new(&args, &b->client);

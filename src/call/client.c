@@ -46,6 +46,7 @@ int lp_client_new(const struct lp_client_args *args, struct lp_client **ret)
     client->ctx = args->ctx;
     client->lane = args->lane;
     client->stream_first = args->stream_first;
+    client->prefers_legacy = args->prefers_legacy;
     lp_arena_init(&client->text, TEXT_MAX);
     lp_slab_init(&client->calls, sizeof(struct lp_call), LP_CLIENT_CALLS_MAX);
     lp_slab_init(&client->asked, sizeof(struct lp_asked), LP_CLIENT_ASKED_MAX);

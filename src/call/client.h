@@ -128,6 +128,9 @@ struct lp_client_args {
      * been neither for LP_CLIENT_STREAM_MS: what a first call makes the server say is not missed.
      */
     bool stream_first;
+    /* Of a server that speaks both eras the legacy one is taken, unless the target wishes the other
+     * one: who speaks legacy himself keeps his session. */
+    bool prefers_legacy;
     const struct lp_client_ops *ops;
     void *ctx;
 };

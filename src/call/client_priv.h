@@ -132,6 +132,7 @@ struct lp_client {
     void *ctx;
     uint32_t lane;
     bool stream_first;
+    bool prefers_legacy;
     bool owes_opened;     /* it waits for the stream */
     struct lp_arena text; /* copies of what the owner gave */
     struct lp_span capabilities;

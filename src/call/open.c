@@ -310,7 +310,9 @@ static void on_discovered(void *ctx, lp_id call, struct lp_span result, struct l
     struct versions supported = see_versions(listed);
     bool is_version_error = lp_span_eq(lp_member(error, LP_SPAN("code")), LP_SPAN("-32022"));
     bool is_hopeless = is_version_error && listed.len && !supported.has_legacy;
-    if (offered.has_modern)
+    bool takes_legacy =
+        offered.has_legacy && client->prefers_legacy && target_of(client)->era == LP_ERA_WISH_AUTO;
+    if (offered.has_modern && !takes_legacy)
         begin_modern(client, result);
     else if (is_hopeless)
         fail_with(client, LP_FAILURE_GARBLED, LP_EUNSUPPORTED,

@@ -206,6 +206,19 @@ suite('by hand', () => {
     assert.ok(bridge.find(2).result);
   });
 
+  test('a server of both eras: the host, which speaks legacy, has its session', async t => {
+    const proc = start(t, 'limpet replica', LIMPET, ['replica']);
+    const [, url] = await proc.says(/listening on (http:\S+)\n/);
+    const bridge = byHand(t, url);
+    bridge.send(INITIALIZE);
+    assert.ok((await bridge.answer('open')).result);
+    bridge.send({ jsonrpc: '2.0', method: 'notifications/initialized' });
+    for (let id = 1; id <= 3; id++) {
+      bridge.send({ jsonrpc: '2.0', id, method: 'tools/call', params: { name: 'counter' } });
+      assert.equal((await bridge.answer(id)).result.content[0].text, String(id));
+    }
+  });
+
   test('a modern host is led to initialize', async t => {
     const [replica] = await conf(t, 1);
     const bridge = byHand(t, replica.url);

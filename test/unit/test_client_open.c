@@ -106,6 +106,40 @@ static void test_what_the_answer_means(void **state)
     }
 }
 
+/* Who speaks legacy himself takes it of a server that has both, unless told otherwise. */
+static void test_legacy_is_preferred(void **state)
+{
+    static const struct {
+        enum lp_era_wish wish;
+        const char *versions;
+        bool is_legacy;
+    } ROWS[] = {
+        {LP_ERA_WISH_AUTO, "\"2026-07-28\",\"2025-11-25\"", true},
+        {LP_ERA_WISH_AUTO, "\"2026-07-28\"", false},
+        {LP_ERA_WISH_MODERN, "\"2026-07-28\",\"2025-11-25\"", false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        char body[256];
+        struct play *p = play_new(URL, false);
+        struct lp_client_args args = {
+            .fetcher = p->s->fetcher, .prefers_legacy = true, .ops = &PLAY_OPS, .ctx = p};
+        lp_client_free(p->client);
+        assert_int_equal(lp_client_new(&args, &p->client), LP_OK);
+        p->s->target.era = ROWS[i].wish;
+        lp_client_open(p->client);
+        settle(p);
+        snprintf(body, sizeof body,
+            "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"supportedVersions\":[%s]}}",
+            ROWS[i].versions);
+        play_json(p, play_expect(p, "server/discover"), "", body);
+        if (ROWS[i].is_legacy)
+            play_expect(p, "\"initialize\"");
+        assert_int_equal(p->opens, !ROWS[i].is_legacy);
+        play_free(p);
+    }
+}
+
 static void test_trouble_is_no_era(void **state)
 {
     (void)state;
@@ -826,6 +860,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_question),
         cmocka_unit_test(test_what_the_answer_means),
+        cmocka_unit_test(test_legacy_is_preferred),
         cmocka_unit_test(test_trouble_is_no_era),
         cmocka_unit_test(test_an_orphan_is_deleted),
         cmocka_unit_test(test_modern_or_nothing),
