@@ -8,7 +8,7 @@ DEMO = --once
 help:
 	@echo 'make build     the program, at build/limpet'
 	@echo 'make demo      three replicas, a round robin that loses sessions, a gateway that keeps them'
-	@echo 'make test      every check and test (under 25 minutes on 2 cores); STAGES=a,b for some'
+	@echo 'make test      every check and test (under half an hour on 2 cores); STAGES=a,b for some'
 	@echo 'make long      bare Debian in a chroot, long fuzzing, 100,000 simulator seeds (hours, root)'
 	@echo 'make bench     CPU per request beside HAProxy and a bare relay'
 	@echo 'make coverage  lines, functions and branches that the tests reach; too few fail'
